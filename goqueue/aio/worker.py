@@ -12,6 +12,7 @@ import trio
 from goqueue.aio.client import connect
 from goqueue.aio.consumer import run_worker
 from goqueue.client.consuming.delivery import DeliveredMessage
+from goqueue.client.working.handlers import in_tasks
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import AnyWorker, check_async, with_parameters_of
 
@@ -30,7 +31,7 @@ class Worker(AnyWorker[Handler]):
         with self._begun():
             loop = _Loop(self._handler)
             async with connect(**self._connecting) as client:
-                return await run_worker(client.consumer(**self._consuming), self._working, loop.handle)
+                return await run_worker(client.consumer(**self._consuming), self._working, in_tasks(loop.handle))
 
 
 @with_parameters_of(Worker)

@@ -15,7 +15,8 @@ from goqueue.client.consuming.delivery import LeasedMessage
 from goqueue.client.consuming.parcel import Parcel
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.streaming.consumer import StreamConsumer
-from goqueue.client.working.rules import Handle, Worked, Working
+from goqueue.client.working.handlers import RunHandlers
+from goqueue.client.working.rules import Worked, Working
 from goqueue.portal.buffer import MessageBuffer
 from goqueue.portal.host import Host
 from goqueue.portal.streambuffer import StreamBuffer
@@ -135,8 +136,10 @@ class Consumer:
     resume = forwarded(TrioConsumer.resume)
 
 
-def run_worker(consumer: Consumer, working: Working, handle: Handle) -> Worked:
+def run_worker(consumer: Consumer, working: Working, run_handlers: RunHandlers) -> Worked:
     """The rules of a worker, in the Trio thread, with this consumer, which is entered and left for it."""
-    consumer._inner.be_patient()
+    inner = consumer._inner
+    assert isinstance(inner, QueueConsumer)
+    working.attach(inner)
     with consumer:
-        return ask(consumer._host, working.run, consumer._inner, handle)
+        return ask(consumer._host, working.run, inner, run_handlers)

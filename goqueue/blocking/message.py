@@ -19,9 +19,9 @@ class DeliveredMessage(LeasedMessage):
         consumer: Consumer = self.delivery.owner
         return consumer
 
-    def ack(self) -> None:
-        """It is done."""
-        self._consumer.ack(self)
+    def ack(self, *, wait: bool | None = None) -> None:
+        """It is done. With `wait=False` the ack leaves at once, and is not waited for; see `Consumer.ack`."""
+        self._consumer.ack(self, wait=wait)
 
     def nack(self, *, delay: float | None = None, reason: str = "") -> None:
         """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""

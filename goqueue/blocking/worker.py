@@ -12,6 +12,7 @@ import trio
 from goqueue.blocking.client import connect
 from goqueue.blocking.consumer import run_worker
 from goqueue.blocking.message import DeliveredMessage
+from goqueue.client.working.handlers import in_tasks
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import AnyWorker, check_plain, with_parameters_of
 
@@ -28,7 +29,7 @@ class Worker(AnyWorker[Handler]):
     def run(self) -> Worked:
         """Until it is stopped. What the broker refuses for good is raised."""
         with self._begun(), connect(**self._connecting) as client:
-            return run_worker(client.consumer(**self._consuming), self._working, self._handle)
+            return run_worker(client.consumer(**self._consuming), self._working, in_tasks(self._handle))
 
     async def _handle(self, message: DeliveredMessage) -> None:
         """In Trio's thread. As many may run as the worker begins: it counts them itself."""

@@ -12,7 +12,8 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.client.link import connection as connected
 from goqueue.client.link.address import address_of
-from goqueue.client.link.link import Link, OnAnswer
+from goqueue.client.link.link import Link
+from goqueue.client.link.share import OnAnswer
 from goqueue.errors import UnknownPartition
 from goqueue.net.wire.messages import Produce
 

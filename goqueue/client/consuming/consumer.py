@@ -55,7 +55,7 @@ class Consumer(ABC):
         self._is_patient = False
 
     def be_patient(self) -> None:
-        """For a worker: nothing is prefetched, and entering does not wait for the broker.
+        """For a worker: entering does not wait for the broker.
 
         The first receive waits for it instead, and raises what stands against joining.
         """
@@ -86,6 +86,11 @@ class Consumer(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._leave()
+        if error is None:
+            self._check_at_end()
+
+    def _check_at_end(self) -> None:  # noqa: B027  # a stream has acks of nothing
+        """Raise an error that the program has not heard of."""
 
     @abstractmethod
     async def _run(self) -> None:
@@ -139,8 +144,12 @@ class Consumer(ABC):
 
     # Settling
 
-    async def ack(self, messages: Settled) -> None:  # noqa: ARG002
-        """They are done. `StaleReceipt` names those whose leases had ended; the others are settled."""
+    async def ack(self, messages: Settled, *, wait: bool | None = None) -> None:  # noqa: ARG002
+        """They are done. `StaleReceipt` names those whose leases had ended; the others are settled.
+
+        With `wait=False` the ack leaves at once and is not waited for: an error goes to `on_ack_error`, else to the
+        next call or the end of the consumer. Without `wait` the consumer's `confirm_acks` decides.
+        """
         raise self._other_mode("ack", _OF_QUEUES)
 
     async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:  # noqa: ARG002

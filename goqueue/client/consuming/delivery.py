@@ -35,6 +35,7 @@ class Origin(NamedTuple):
 class ReceivedDelivery:
     __slots__ = (
         "_unsettled",
+        "acked_soon",
         "arrived_at",
         "kept_until",
         "lost",
@@ -62,6 +63,8 @@ class ReceivedDelivery:
         """Until then its leases are renewed even after its messages were handed out."""
         self.lost: frozenset[Offset] = frozenset()
         """Messages whose leases ended before they were settled."""
+        self.acked_soon: set[Offset] = set()
+        """Messages with an ack that nobody waited for."""
         self._unsettled: set[Offset] | None = None
         """None: all of its messages."""
 
@@ -146,9 +149,9 @@ class DeliveredMessage(LeasedMessage):
         consumer: Consumer = self._batch.delivery.owner
         return consumer
 
-    async def ack(self) -> None:
-        """It is done."""
-        await self._consumer.ack(self)
+    async def ack(self, *, wait: bool | None = None) -> None:
+        """It is done. With `wait=False` the ack leaves at once, and is not waited for; see `Consumer.ack`."""
+        await self._consumer.ack(self, wait=wait)
 
     async def nack(self, *, delay: float | None = None, reason: str = "") -> None:
         """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
@@ -239,7 +242,7 @@ def portions_of(messages: Sequence[LeasedMessage]) -> list[Portion]:
     others: dict[ReceivedDelivery, list[LeasedMessage]] = {}
     position, count = 0, len(messages)
     while position < count:
-        delivery = _delivery_of(messages[position])
+        delivery = delivery_of(messages[position])
         all_of_it = delivery.messages
         end = position + len(all_of_it)
         begins = bool(all_of_it) and all_of_it[0] is messages[position]
@@ -252,7 +255,7 @@ def portions_of(messages: Sequence[LeasedMessage]) -> list[Portion]:
     return [*whole, *(Portion(delivery, some) for delivery, some in others.items())]
 
 
-def _delivery_of(message: object) -> ReceivedDelivery:
+def delivery_of(message: object) -> ReceivedDelivery:
     if isinstance(message, LeasedMessage):
         return message.delivery
     raise InvalidMessage(f"{message!r} was not delivered by a group; settle what a consumer handed out")

@@ -17,12 +17,15 @@ from goqueue.core.groups.member import check_member_id
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.names import check_group_name
-from goqueue.errors import InvalidName
+from goqueue.errors import GoQueueError, InvalidName
 from goqueue.types import Offset
 
 Start: TypeAlias = Offset | float | str | datetime
 OnPartitions: TypeAlias = Callable[[list[tuple[str, int]]], object]
 """Called with partitions, each as its topic and its number. Its result is awaited if it is awaitable."""
+
+OnAckError: TypeAlias = Callable[[GoQueueError], object]
+"""Called with the error of an ack that is not waited for. Its result is awaited if it is awaitable."""
 
 IN_FLIGHT_MAX = 4_000
 IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024
@@ -50,6 +53,8 @@ class ConsumerOptions:
     visibility_timeout: float = VISIBILITY_SECONDS
     auto_extend: bool | None = None
     member_id: str | None = None
+    confirm_acks: bool = True
+    on_ack_error: OnAckError | None = None
     auto_commit: bool = True
     on_assigned: OnPartitions | None = None
     on_revoked: OnPartitions | None = None
@@ -64,6 +69,7 @@ class ConsumerOptions:
             check_flag("auto_extend", self.auto_extend)
         if self.member_id is not None:
             _check_member_id(self.member_id)
+        check_flag("confirm_acks", self.confirm_acks)
         check_flag("auto_commit", self.auto_commit)
         for name in CALLBACKS:
             _check_callback(name, getattr(self, name))
@@ -92,9 +98,22 @@ class ConsumerOptions:
         return {"mode": self.mode} | {name: value for name, value in asked.items() if value is not None}
 
 
-CALLBACKS = ("on_assigned", "on_revoked")
-OF_QUEUES = ("visibility_timeout", "auto_extend", "max_deliveries", "max_in_flight", "lanes")
-OF_STREAMS = ("auto_commit", *CALLBACKS)
+CALLBACKS = {
+    "on_assigned": "a list of partitions",
+    "on_revoked": "a list of partitions",
+    "on_ack_error": "an error",
+}
+"""By name, the argument of each."""
+OF_QUEUES = (
+    "visibility_timeout",
+    "auto_extend",
+    "max_deliveries",
+    "max_in_flight",
+    "lanes",
+    "confirm_acks",
+    "on_ack_error",
+)
+OF_STREAMS = ("auto_commit", "on_assigned", "on_revoked")
 _DEFAULTS = {field.name: field.default for field in fields(ConsumerOptions)}
 
 
@@ -110,7 +129,7 @@ def _check_member_id(member_id: object) -> None:
 
 def _check_callback(name: str, callback: object) -> None:
     if callback is not None and not callable(callback):
-        raise refusal(f"{name}={shortened(callback)} cannot be called; give a function of a list of partitions")
+        raise refusal(f"{name}={shortened(callback)} cannot be called; give a function of {CALLBACKS[name]}")
 
 
 def _check_of_mode(options: ConsumerOptions) -> None:

@@ -1,14 +1,15 @@
 """A consumer in queue mode: messages under leases, settled one by one.
 
-Four tasks run beside the program: one stays a member (membership.py), one asks for messages (receiving.py), one
-renews leases (leases.py), and one says why nothing comes, when that takes long (explaining.py). What they bring
-lies in the stock (stock.py), from which `receive` and `async for` hand out. So a call may be cancelled at any time:
-it owns nothing.
+Five tasks run beside the program: one stays a member (membership.py), one asks for messages (receiving.py), one
+renews leases (leases.py), one says again what could not be settled at once (unconfirmed.py), and one says why
+nothing comes, when that takes long (explaining.py). What they bring lies in the stock (stock.py), from which
+`receive` and `async for` hand out. So a call may be cancelled at any time: it owns nothing.
 
 The lease of a message begins when it is handed out: one that has waited is extended first, and dropped when it was
 lost. However the block is left, what was not settled is given back at once, and its delivery does not count.
 """
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -32,6 +33,8 @@ from goqueue.client.consuming.delivery import (
     Kinds,
     LeasedMessage,
     Portion,
+    ReceivedDelivery,
+    delivery_of,
     open_delivery,
     portions_of,
 )
@@ -42,10 +45,15 @@ from goqueue.client.consuming.options import ConsumerOptions, check_seconds
 from goqueue.client.consuming.receiving import Receiving
 from goqueue.client.consuming.settling import Settling, Word
 from goqueue.client.consuming.stock import Stock, leased_seconds
+from goqueue.client.consuming.supply import Supply
+from goqueue.client.consuming.unconfirmed import Unconfirmed
 from goqueue.client.link.arguments import TEXT_NEEDED, is_text
 from goqueue.client.link.caller import Caller
 from goqueue.core.ledger.settlements import Action
+from goqueue.core.receiving.pace import Pace
 from goqueue.errors import Closed, GoQueueError, InvalidMessage, StaleReceipt
+
+logger = logging.getLogger("goqueue.client")
 
 ROUNDS_MIN = 2
 """Number of rounds in a row in which all but the last batch was settled, before `receive` prefetches."""
@@ -63,8 +71,24 @@ class QueueConsumer(Consumer):
         self._receiving.give_back = self._give_back
         self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
         self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
+        self._unconfirmed = Unconfirmed(self._settling, options.on_ack_error)
         self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
         self._rounds = self._last_taken = 0
+
+    def supply(self, pace: Pace) -> Supply:
+        """For a worker, before it is entered: the broker is told which messages begin."""
+        self._receiving.tells_begun = True
+        return Supply(
+            self._client,
+            stock=self._stock,
+            receiving=self._receiving,
+            leases=self._leases,
+            settling=self._settling,
+            unconfirmed=self._unconfirmed,
+            check_open=self._check_receives,
+            release=self._release_soon,
+            pace=pace,
+        )
 
     def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[LeasedMessage]]) -> None:
         """For another surface: whose messages these are, of which classes, and what it has in its hands."""
@@ -77,19 +101,31 @@ class QueueConsumer(Consumer):
                 nursery.start_soon(self._membership.run)
                 nursery.start_soon(self._receiving.run, self._membership, self._open_delivery)
                 nursery.start_soon(self._leases.run)
+                nursery.start_soon(self._unconfirmed.run)
                 nursery.start_soon(self._explaining.run)
 
     async def _leave(self) -> None:
         """Whatever cannot be given back comes again when its lease ends, so it is not tried for long."""
         self._state = ConsumerState.CLOSED
-        self._scope.cancel()
         self._receiving.fail(self._closed())
         with self._leaving():
+            await self._unconfirmed.flush()
+            self._scope.cancel()
             with suppress(GoQueueError):
                 await self._settling.say(Word(Action.RELEASE), self._stock.unsettled())
             with suppress(GoQueueError):
                 await self._membership.leave()
+        self._scope.cancel()
+        if lost := self._unconfirmed.count:
+            logger.warning(
+                "group %s: the acks of %d messages were not confirmed in time; they may come again",
+                self._options.group,
+                lost,
+            )
         self._stock.drop(list(self._stock.deliveries))
+
+    def _check_at_end(self) -> None:
+        self._unconfirmed.check()
 
     # Receiving
 
@@ -122,8 +158,7 @@ class QueueConsumer(Consumer):
         at_work = self._stock.count - len(self._stock.ahead) - taken
         self._rounds = self._rounds + 1 if at_work <= self._last_taken else 0
         self._last_taken = taken
-        is_steady = self._rounds > ROUNDS_MIN and not self._is_patient
-        self._receiving.want_steadily(wanted if is_steady else 0)
+        self._receiving.want_steadily(wanted if self._rounds > ROUNDS_MIN else 0)
 
     async def next_batch(self) -> list[DeliveredMessage]:
         """What an iteration would hand out one by one, for a surface that does so itself."""
@@ -133,7 +168,7 @@ class QueueConsumer(Consumer):
 
     def take_back(self, messages: Sequence[LeasedMessage]) -> None:
         """They reached nobody, and wait for the next call."""
-        self._stock.ahead.extendleft(reversed([each for each in messages if each.delivery.holds(each.offset)]))
+        self._stock.put_back(messages)
 
     async def __anext__(self) -> DeliveredMessage:
         worker = trio.lowlevel.current_task()
@@ -188,7 +223,9 @@ class QueueConsumer(Consumer):
 
     def _give_back(self) -> None:
         """What waits here of partitions that others have: the program has not seen it."""
-        portions = self._stock.take_foreign(set(self._membership.assignment))
+        self._release_soon(self._stock.take_foreign(set(self._membership.assignment)))
+
+    def _release_soon(self, portions: list[Portion]) -> None:
         if portions:
             self._client.spawn(self._release, portions)
 
@@ -196,11 +233,30 @@ class QueueConsumer(Consumer):
         with suppress(GoQueueError):  # then it comes again when its lease ends
             await self._settling.say(Word(Action.RELEASE), portions)
 
+    async def flush_acks(self) -> None:
+        """Wait until every ack that was not waited for is decided."""
+        await self._unconfirmed.flush()
+
     # Settling
 
-    async def ack(self, messages: Settled) -> None:
-        """They are done. `StaleReceipt` names those whose leases had ended; the others are settled."""
-        await self._say(Word(Action.ACK), messages)
+    async def ack(self, messages: Settled, *, wait: bool | None = None) -> None:
+        """They are done. `StaleReceipt` names those whose leases had ended; the others are settled.
+
+        With `wait=False` the ack leaves at once and is not waited for: an error goes to `on_ack_error`, else to the
+        next call or the end of the consumer. Without `wait` the consumer's `confirm_acks` decides.
+        """
+        if self._options.confirm_acks if wait is None else wait:
+            await self._say(Word(Action.ACK), messages)
+            return
+        self.ack_soon(messages)
+        if self._unconfirmed.is_full:
+            await trio.lowlevel.checkpoint()
+
+    def ack_soon(self, messages: Settled) -> None:
+        """Ack without waiting. Raises the error of an earlier one."""
+        self._check_open()
+        self._unconfirmed.check()
+        self._unconfirmed.ack([self._checked(each) for each in as_messages(messages)])
 
     async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
         """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
@@ -224,20 +280,28 @@ class QueueConsumer(Consumer):
 
     async def _say(self, word: Word, messages: Settled) -> list[Portion]:
         self._check_open()
-        portions = portions_of([messages] if isinstance(messages, LeasedMessage) else as_list(messages))
+        self._unconfirmed.check()
+        portions = portions_of(as_messages(messages))
         for portion in portions:
-            if portion.delivery.origin.group != self._options.group:
-                raise InvalidMessage(
-                    f"a message of group {portion.delivery.origin.group} is settled by its consumer"
-                )
+            self._check_mine(portion.delivery)
         outcome = await self._settling.say(word, portions)
         self._receiving.look_again()
         outcome.check()
         return portions
 
+    def _checked(self, message: object) -> LeasedMessage:
+        delivery = delivery_of(message)
+        self._check_mine(delivery)
+        return message  # type: ignore[return-value]  # only leased messages have a delivery
+
+    def _check_mine(self, delivery: ReceivedDelivery) -> None:
+        if delivery.origin.group != self._options.group:
+            raise InvalidMessage(f"a message of group {delivery.origin.group} is settled by its consumer")
+
     def _check_receives(self) -> None:
         """What was handed out before another consumer took this one's place may be settled, and is stale."""
         self._check_open()
+        self._unconfirmed.check()
         if self._membership.fenced is not None:
             raise self._membership.fenced
 
@@ -245,7 +309,9 @@ class QueueConsumer(Consumer):
         return Closed("the consumer is closed, and what it had not settled was given back")
 
 
-def as_list(messages: object) -> list[Any]:
+def as_messages(messages: object) -> list[Any]:
+    if isinstance(messages, LeasedMessage):
+        return [messages]
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
         raise InvalidMessage(f"{messages!r} was not delivered by a group; settle what a consumer handed out")
     return list(messages)

@@ -198,6 +198,7 @@ class Receiving:
             tuple([ReceivePartition(each.uuid, each.partition) for each in question.places]),
             question.at_once,
             membership.instance,
+            self.tells_begun,
         )
 
     async def _await_answer(self, question: PlaceQuestion, asked: UnderWay, asker: Asker) -> None:

@@ -1,10 +1,14 @@
-"""Settlements of a consumer: one frame for many, repeated until it is answered.
+"""Settlements of a consumer: those of one turn of the event loop share a frame.
+
+    say, or Unconfirmed ─► gathered ─► a frame at the end of the turn ─► answered: settled, or stale
+                                                                   └───► not settled now, connection lost: repeated
 
 Every settlement can be repeated: the broker knows a receipt that it has settled in this way before. So after a lost
-answer the same frame is sent again, and after an answer only the deliveries whose partition could not settle now.
+answer the same is said again, and after an answer only the deliveries whose partition could not settle now.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import trio
@@ -12,11 +16,13 @@ import trio
 from goqueue.client.consuming.delivery import Portion, ReceivedDelivery
 from goqueue.client.consuming.stock import Stock
 from goqueue.client.link.caller import Caller
+from goqueue.client.link.link import Link
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.receipts import Receipt
 from goqueue.errors import GoQueueError, StaleReceipt
 from goqueue.net.wire.failures import error_of, final
 from goqueue.net.wire.groups import DeliveryRun, Settle, Settled, SettledDelivery, SettleDelivery
+from goqueue.net.wire.kinds import Answer
 from goqueue.net.wire.messages import Error
 from goqueue.types import Offset
 
@@ -45,15 +51,44 @@ class SettleOutcome:
         self.error: GoQueueError | None = None
 
     def check(self) -> None:
-        if self.error is not None:
-            raise self.error
-        if self.stale:
-            receipts = [str(_receipt(delivery, offset)) for delivery, some in self.stale for offset in some]
-            raise StaleReceipt(
-                f"{len(receipts)} of the leases had ended, {receipts[0]} among them: others may have them; "
-                "settle sooner, extend, or ask for a longer visibility_timeout",
-                receipts,
-            )
+        error = self.first_error()
+        if error is not None:
+            raise error
+
+    def first_error(self) -> GoQueueError | None:
+        if self.error is not None or not self.stale:
+            return self.error
+        receipts = [str(_receipt(delivery, offset)) for delivery, some in self.stale for offset in some]
+        return StaleReceipt(
+            f"{len(receipts)} of the leases had ended, {receipts[0]} among them: others may have them; "
+            "settle sooner, extend, or ask for a longer visibility_timeout",
+            receipts,
+        )
+
+
+class Saying:
+    """A settlement on its way. `on_end` is called when every portion was answered, or the frame has failed."""
+
+    __slots__ = ("again", "left", "on_end", "outcome", "portions", "word")
+
+    def __init__(self, word: Word, portions: Sequence[Portion], on_end: Callable[["Saying"], None]) -> None:
+        self.word = word
+        self.portions = portions
+        self.on_end = on_end
+        self.left = len(portions)
+        self.outcome = SettleOutcome()
+        self.again: list[Portion] = []
+        """Portions that have to be settled again: their partition could not do it now, or the answer was lost."""
+
+    def end_one(self) -> None:
+        self.left -= 1
+        if not self.left:
+            self.on_end(self)
+
+
+class Part(NamedTuple):
+    saying: Saying
+    portion: Portion
 
 
 class Settling:
@@ -61,18 +96,126 @@ class Settling:
         self._client = client
         self._group = group
         self._stock = stock
+        self._gathered: list[Saying] = []
+        self.collect: Callable[[], Iterable[Saying]] = tuple
+        """Called before a frame is made: what travels along with it."""
+        self._is_due = False
+
+    # Together with others of this turn
 
     async def say(self, word: Word, portions: Sequence[Portion]) -> SettleOutcome:
         """Settle these. Settled and stale messages are no longer in flight."""
+        if not portions:
+            return SettleOutcome()
+        if len(portions) > PORTIONS_MAX:
+            return await self._say_many(word, portions)
+        ended = trio.Event()
+        saying = Saying(word, portions, lambda _: ended.set())
+        self._gathered.append(saying)
+        self.post_soon()
+        await ended.wait()
+        if saying.again:
+            await self.repeat(word, saying.again, saying.outcome)
+        return saying.outcome
+
+    async def _say_many(self, word: Word, portions: Sequence[Portion]) -> SettleOutcome:
         outcome = SettleOutcome()
         for begin in range(0, len(portions), PORTIONS_MAX):
-            await self._say_until_done(word, portions[begin : begin + PORTIONS_MAX], outcome)
+            await self.repeat(word, portions[begin : begin + PORTIONS_MAX], outcome)
         return outcome
 
-    async def _say_until_done(self, word: Word, portions: Sequence[Portion], outcome: SettleOutcome) -> None:
-        deadline, pause = trio.current_time() + REPEAT_SECONDS_MAX, PAUSE_SECONDS_MIN
+    def post_soon(self) -> None:
+        """Send everything gathered at the end of this turn of the event loop."""
+        link = self._client.link
+        if link is None or link.is_over:
+            self._fail(self._take())
+        elif not self._is_due:
+            self._is_due = True
+            link.settle_at_end_of_turn(partial(self._post, link))
+
+    def post_now(self, link: Link) -> bool:
+        """Send everything gathered. Returns whether the socket has all of it."""
+        self._post(link)
+        return not self._gathered and link.hand_over()
+
+    def _post(self, link: Link) -> None:
+        self._is_due = False
+        sayings = self._take()
+        if link.is_over:
+            self._fail(sayings)
+        elif link.has_settlement_room:
+            self._send(link, sayings)
+        elif sayings:
+            self._gathered, self._is_due = sayings, True
+            link.when_settlement_room(partial(self._post, link))
+
+    def _take(self) -> list[Saying]:
+        gathered, self._gathered = self._gathered, []
+        return [*gathered, *self.collect()]
+
+    def _send(self, link: Link, sayings: Sequence[Saying]) -> None:
+        entries = _combined(sayings)
+        for begin in range(0, len(entries), PORTIONS_MAX):
+            some = entries[begin : begin + PORTIONS_MAX]
+            request = Settle(self._group, tuple([_settle_delivery(word, portion) for word, portion, _ in some]))
+            try:
+                link.post_settlement(request, partial(self._answered, some))
+            except GoQueueError as error:
+                self._answered(some, error)
+
+    def _answered(self, entries: Sequence["Entry"], answer: Answer | GoQueueError) -> None:
+        if isinstance(answer, GoQueueError):
+            failed = final(answer)
+            for _, _, parts in entries:
+                for part in parts:
+                    self._note_failure(part, failed)
+            return
+        assert isinstance(answer, Settled)
+        for (word, portion, parts), settled in zip(entries, answer.deliveries, strict=True):
+            if settled.error is None and not settled.stale and len(parts) > 1:
+                self._note(word, portion, settled, parts[0].saying.outcome)  # all of them at once
+                for part in parts:
+                    part.saying.end_one()
+            else:
+                for part in parts:
+                    self._note_part(part, settled)
+
+    def _note_failure(self, part: Part, failed: GoQueueError) -> None:
+        if failed.retryable:
+            part.saying.again.append(part.portion)
+        else:
+            part.saying.outcome.error = part.saying.outcome.error or failed
+        part.saying.end_one()
+
+    def _note_part(self, part: Part, settled: SettledDelivery) -> None:
+        saying, portion = part
+        if settled.error is not None and settled.error.retryable:
+            saying.again.append(portion)
+        elif settled.error is not None and _is_whole(saying.word, portion) and _is_stale(settled.error):
+            saying.again.append(portion._replace(is_named=True))
+        else:
+            self._note(saying.word, portion, settled, saying.outcome)
+        saying.end_one()
+
+    def _fail(self, sayings: Iterable[Saying]) -> None:
+        """There is no connection: each is said again when there is one."""
+        for saying in sayings:
+            saying.again = list(saying.portions)
+            saying.on_end(saying)
+
+    # By itself
+
+    async def repeat(
+        self,
+        word: Word,
+        portions: Sequence[Portion],
+        outcome: SettleOutcome,
+        seconds_max: float = REPEAT_SECONDS_MAX,
+    ) -> None:
+        deadline, pause = trio.current_time() + seconds_max, PAUSE_SECONDS_MIN
         while True:
-            answer = await self._client.call(_frame(self._group, word, portions), Settled)
+            request = Settle(self._group, tuple([_settle_delivery(word, portion) for portion in portions]))
+            answer = await self._client.call(request, Settled)
             is_last = trio.current_time() + pause >= deadline
             again = []
             for portion, settled in zip(portions, answer.deliveries, strict=True):
@@ -95,14 +238,52 @@ class Settling:
         stale = list(_offsets_in(portion, settled.stale))
         if stale:
             outcome.stale.append((portion.delivery, stale))
-        if word.action is not Action.EXTEND:
+        if word.action in ENDING:
             self._stock.settle(portion.delivery, portion.offsets)
         elif stale:
             self._stock.drop_some(portion.delivery, stale)
 
 
-def _frame(group: str, word: Word, portions: Sequence[Portion]) -> Settle:
-    return Settle(group, tuple([_settle_delivery(word, portion) for portion in portions]))
+ENDING = frozenset({Action.ACK, Action.NACK, Action.REJECT, Action.RELEASE})
+"""Afterwards the message is no longer in flight here."""
+
+
+class Entry(NamedTuple):
+    """What a frame says of one delivery, and whose portions these are."""
+
+    word: Word
+    portion: Portion
+    parts: list[Part]
+
+
+def _combined(sayings: Sequence[Saying]) -> list[Entry]:
+    """Portions of the same delivery that are settled in the same way, one behind the other, travel as one."""
+    entries: list[Entry] = []
+    last: dict[ReceivedDelivery, int] = {}
+    for saying in sayings:
+        for portion in saying.portions:
+            place = last.get(portion.delivery)
+            if place is not None and _fits(entries[place], saying.word, portion):
+                entries[place] = _with(entries[place], saying, portion)
+            else:
+                last[portion.delivery] = len(entries)
+                entries.append(Entry(saying.word, portion, [Part(saying, portion)]))
+    return entries
+
+
+def _fits(entry: Entry, word: Word, portion: Portion) -> bool:
+    return entry.word == word and entry.portion.messages is not None and portion.messages is not None
+
+
+def _with(entry: Entry, saying: Saying, portion: Portion) -> Entry:
+    """The list of a combined portion belongs to it alone, and grows."""
+    some, more = entry.portion.messages, portion.messages
+    assert some is not None
+    assert more is not None
+    messages = some if len(entry.parts) > 1 and isinstance(some, list) else list(some)
+    messages.extend(more)
+    entry.parts.append(Part(saying, portion))
+    return entry._replace(portion=Portion(portion.delivery, messages))
 
 
 def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:

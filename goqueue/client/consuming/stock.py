@@ -7,7 +7,7 @@ ever.
 
 import math
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any
 
@@ -89,6 +89,10 @@ class Stock:
             self.ahead.clear()
             return taken
         return [self.ahead.popleft() for _ in range(count_max)]
+
+    def put_back(self, messages: Sequence[Any]) -> None:
+        """These were not handed out; settled ones are dropped."""
+        self.ahead.extendleft(reversed([each for each in messages if each.delivery.holds(each.offset)]))
 
     def old_ahead(self, count_max: int, now: float) -> list[ReceivedDelivery]:
         """The deliveries among the next messages whose leases are no longer young."""

@@ -4,20 +4,19 @@ Each caller waits for its own answer; answers come in any order. When the connec
 gets an error, and whether its request was handled is not known: callers that know what a repeat does may ask again.
 """
 
-from collections import deque
 from collections.abc import Callable
 from itertools import count
-from typing import TypeAlias
 
 import trio
 
+from goqueue.client.link.share import OnAnswer, RequestShare
 from goqueue.errors import Closed, GoQueueError, InvalidMessage, ProtocolError
 from goqueue.net.session.client import ClientSession
 from goqueue.net.session.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
 from goqueue.net.session.machine import HIGHEST_VERSION
 from goqueue.net.transport.transport import Transport, post_lone_frame
 from goqueue.net.wire.errors import ConnectionLost
-from goqueue.net.wire.groups import Heartbeat, Receive, Why
+from goqueue.net.wire.groups import Heartbeat, Receive, Settle, Why
 from goqueue.net.wire.kinds import Answer, Request
 from goqueue.net.wire.messages import Fetch, Hello, Produce, Welcome
 
@@ -26,9 +25,6 @@ BATCH_BYTES_WAITING_MAX = 16 * 1024 * 1024
 """Limit of batches that the connection has not taken yet; beyond it producers keep theirs."""
 PATIENT = (Fetch, Receive, Heartbeat)
 """Requests that may wait long at the broker."""
-
-OnAnswer: TypeAlias = Callable[[Answer | GoQueueError], None]
-"""Called once, in the task that reads: it does not wait and does not raise."""
 
 
 class Pending:
@@ -73,12 +69,14 @@ class Link:
         self._polls = trio.CapacityLimiter(requests_max // 4)
         self._receives = trio.CapacityLimiter(requests_max // 8)
         self._heartbeats = trio.CapacityLimiter(requests_max // 8)
-        self._batches_max = requests_max * 3 // 8
+        self._batches = RequestShare(requests_max * 5 // 16)
+        self._settlements = RequestShare(requests_max // 16)
         """Fetches, receives and heartbeats may wait long at the broker, so each kind has a limit of its own, and so
-        have batches. No kind starves the others."""
-        self._batches = 0
-        self._want_room: deque[Callable[[], None]] = deque()
+        have batches and settlements. No kind starves the others."""
         self._end_turn: list[Callable[[], None]] = []
+        self._end_turn_settling: list[Callable[[], None]] = []
+        self._has_flushed = trio.Event()
+        self.is_over = False
         self._left: dict[Fetch, Pending] = {}
         self.is_leaving = False
         """The broker said go-away: ask elsewhere."""
@@ -104,11 +102,16 @@ class Link:
                 nursery.cancel_scope.cancel()
         finally:
             self._session.close()
+            self.is_over = True
+            self._has_flushed.set()
             lost, self._pending = self._pending, {}
-            self._want_room.clear()
+            self._batches.close()
             self._left.clear()
             for on_answer in lost.values():
                 on_answer(ConnectionLost("the connection was lost before the answer came"))
+            self._settlements.give()
+            self._end_turn.clear()
+            self._call_at_end_of_turn()
 
     async def request(self, request: Request) -> Answer:
         """Ask and wait for the answer. Raises what the broker refused with, or `ConnectionLost`."""
@@ -186,38 +189,62 @@ class Link:
 
     def post_batch(self, request: Produce, on_answer: OnAnswer) -> None:
         """Send a batch now, after those sent before. Check `has_room` first."""
-
-        def settle(outcome: Answer | GoQueueError) -> None:
-            self._batches -= 1
-            on_answer(outcome)
-            self._give_room()
-
-        self._post(request, settle)
-        self._batches += 1
-
-    def _give_room(self) -> None:
-        """Call the waiting send queues in order. Those for which there is no room keep their turn."""
-        waiting, self._want_room = self._want_room, deque()
-        while waiting and self.has_room:
-            waiting.popleft()()
-        self._want_room.extendleft(reversed(waiting))
+        self._post(request, self._batches.taken(on_answer))
 
     @property
     def has_room(self) -> bool:
-        """Whether one more batch may be sent. While others wait for room there is none: a send queue that has just
-        been answered would take the room again and again, before those that had none yet."""
-        is_free = self._batches < self._batches_max and self._session.bytes_waiting < BATCH_BYTES_WAITING_MAX
-        return is_free and not self._want_room
+        """Whether one more batch may be sent."""
+        return self._batches.has_room and self._session.bytes_waiting < BATCH_BYTES_WAITING_MAX
 
     def when_room(self, go_on: Callable[[], None]) -> None:
         """Call `go_on` once there is room, in the order of these calls; never, if the connection is lost."""
-        self._want_room.append(go_on)
+        self._batches.want(go_on)
+
+    def post_settlement(self, request: Settle, on_answer: OnAnswer) -> None:
+        """Send a settlement now, after everything sent before. Check `has_settlement_room` first."""
+        self._post(request, self._settlements.taken(on_answer))
+
+    @property
+    def has_settlement_room(self) -> bool:
+        return self._settlements.has_room
+
+    def when_settlement_room(self, go_on: Callable[[], None]) -> None:
+        """As `when_room`; when the connection is lost, too."""
+        self._settlements.want(go_on)
+
+    def hand_over(self) -> bool:
+        """Give everything posted to the socket now. False if the socket takes no more; then await `flushed`."""
+        while self._session.bytes_waiting:
+            if not self._transport.is_clear:
+                return False
+            frame = self._session.next_frame()
+            if frame is not None and not self._transport.post(frame):
+                self._something_to_send.set()
+                return False
+        return self._transport.is_clear
+
+    async def flushed(self) -> None:
+        """Wait until the socket has everything that is posted now, or the connection is lost."""
+        while not self.hand_over() and not self.is_over:
+            self._something_to_send.set()
+            await self._has_flushed.wait()
 
     def at_end_of_turn(self, call: Callable[[], None]) -> None:
         """Call this when all tasks of this turn of the event loop have run; never, if the connection is lost.
         Batches that are sent then are written at once."""
         self._end_turn.append(call)
         self._something_to_send.set()
+
+    def settle_at_end_of_turn(self, call: Callable[[], None]) -> None:
+        """As `at_end_of_turn`; when the connection is lost, too."""
+        self._end_turn_settling.append(call)
+        self._something_to_send.set()
+
+    def _call_at_end_of_turn(self) -> None:
+        calls, self._end_turn = self._end_turn, []
+        settling, self._end_turn_settling = self._end_turn_settling, []
+        for call in (*calls, *settling):
+            call()
 
     def _send(self, request: Request) -> int:
         try:
@@ -260,10 +287,10 @@ class Link:
             while True:
                 await self._something_to_send.wait()
                 self._something_to_send = trio.Event()
-                calls, self._end_turn = self._end_turn, []
-                for call in calls:
-                    call()
+                self._call_at_end_of_turn()
                 await self._flush()
+                flushed, self._has_flushed = self._has_flushed, trio.Event()
+                flushed.set()
         except GoQueueError:
             link.cancel()
 

@@ -1,11 +1,12 @@
 """The rules of a worker, the same on every surface: a handler runs for each message, a limited number at a time.
 
-    receive as many as there is room for ─► a task for each: run the handler ─► returned: ack
-                                                                             └► raised: nack with the reason
+    prefetch ─► as many as there is room for begin: the broker is told, a handler runs for each
+                   ▲                                                │
+                   └── returned: an ack that is not waited for ◄────┼────► raised: nack with the reason
 
-It runs in Trio, in the program or in goqueue's thread; only the way to run a handler differs between surfaces.
-There is no prefetch: another worker may handle what this one cannot begin now. A message whose handler has returned
-makes room at once, though its ack is still under way.
+It runs in Trio, in the program or in goqueue's thread; only the way to run a handler differs between surfaces
+(handlers.py). A message whose handler has returned makes room at once. What is prefetched, and how much, is up to
+client/consuming/supply.py.
 
 Stopping is a ladder: take no more, wait for handlers, cancel those that are left. Their messages are released, and
 their deliveries do not count, since the consumer closes then.
@@ -13,25 +14,22 @@ their deliveries do not count, since the consumer closes then.
 
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import trio
 
-from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.delivery import LeasedMessage
-from goqueue.client.working.settling import PAUSE_SECONDS, WorkerSettling, place_of, reason_of
+from goqueue.client.consuming.queue import QueueConsumer
+from goqueue.client.consuming.supply import Supply
+from goqueue.client.working.handlers import Handlers, RunHandlers
+from goqueue.client.working.settling import PAUSE_SECONDS, is_open, log_failure, nack, reason_of
+from goqueue.core.receiving.pace import Pace
 from goqueue.errors import GoQueueError
 from goqueue.nursery import PlainNursery
 
 logger = logging.getLogger("goqueue.worker")
-
-FLUSH_SECONDS_MAX = 2.0
-"""Limit of the time for the last acks after a cancellation."""
-
-Handle: TypeAlias = Callable[[Any], Awaitable[object]]
-"""Runs the program's handler for a message, and raises its exceptions. A cancellation cancels the handler."""
 
 
 class Worked(NamedTuple):
@@ -48,8 +46,7 @@ class Worked(NamedTuple):
 class Working:
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
-        self._running = self._handled = self._failed = self._cancelled = 0
-        self._has_room = trio.Event()
+        self._work: Work | None = None
         self._taking, self._cut_off = trio.CancelScope(), trio.CancelScope()
         self._token: trio.lowlevel.TrioToken | None = None
         self._drain_seconds = math.inf
@@ -61,88 +58,129 @@ class Working:
         """Take no more, and wait this long for the handlers. Of several calls the shortest time holds."""
         self._drain_seconds = min(self._drain_seconds, drain_seconds)
         self._is_stopping = True
+        if self._work is not None:
+            self._work.is_ending = True
         if self._token is not None:
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(self._note_stop)
 
     # In Trio
 
-    async def run(self, consumer: Consumer, handle: Handle) -> Worked:
+    def attach(self, consumer: QueueConsumer) -> None:
+        """To a consumer that is not entered yet."""
+        consumer.be_patient()
+        self._supply = consumer.supply(Pace(self._concurrency))
+
+    async def run(self, consumer: QueueConsumer, run_handlers: RunHandlers) -> Worked:
         """Run until it is stopped."""
         self._token = trio.lowlevel.current_trio_token()
         if self._is_stopping:
             self._note_stop()
-        settlements = WorkerSettling(consumer)
-        try:
-            async with PlainNursery() as tasks:
-                tasks.start_soon(settlements.run)
-                with self._cut_off:
-                    await self._work(consumer, handle, settlements)
-                    await settlements.flush()
-                tasks.cancel_scope.cancel()
-        finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + FLUSH_SECONDS_MAX):
-                await settlements.flush()
-        return Worked(self._handled, self._failed, self._cancelled)
+        async with PlainNursery() as tasks:
+            self._work = work = Work(self._concurrency, consumer, self._supply, tasks)
+            with self._cut_off:
+                async with run_handlers(work) as handlers:
+                    with self._taking:
+                        await work.take_all(handlers)
+                    work.is_ending = True
+                await work.until_failures_are_told()
+                await consumer.flush_acks()
+            tasks.cancel_scope.cancel()
+        return work.worked
 
     def _note_stop(self) -> None:
         self._taking.cancel()
         self._cut_off.deadline = min(self._cut_off.deadline, trio.current_time() + self._drain_seconds)
 
-    async def _work(self, consumer: Consumer, handle: Handle, settlements: WorkerSettling) -> None:
-        async with PlainNursery() as handlers:
-            with self._taking:
-                while not self._is_stopping:
-                    for message in await self._next_messages(consumer):
-                        self._running += 1
-                        handlers.start_soon(self._work_on, message, handle, settlements)
 
-    async def _next_messages(self, consumer: Consumer) -> list[Any]:
-        """As many messages as there is room for, at least one. Waits for a broker that is away."""
-        while self._running >= self._concurrency:
-            self._has_room = trio.Event()
-            await self._has_room.wait()
+class Work:
+    """The messages at work, and those that come next."""
+
+    def __init__(self, concurrency: int, consumer: QueueConsumer, supply: Supply, tasks: trio.Nursery) -> None:
+        self._concurrency = concurrency
+        self._consumer = consumer
+        self._supply = supply
+        self._tasks = tasks
+        self._handlers: Handlers | None = None
+        self._begun_at: dict[LeasedMessage, float] = {}
+        """Messages whose handlers run, or whose failure is being told."""
+        self._has_room = trio.Event()
+        self._is_taking = False
+        """The task is taking messages: nobody else does."""
+        self.is_ending = False
+        self._handled = self._failed = self._cancelled = 0
+
+    @property
+    def worked(self) -> Worked:
+        return Worked(self._handled, self._failed, self._cancelled)
+
+    async def take_all(self, handlers: Handlers) -> None:
+        self._handlers = handlers
+        while not self.is_ending:
+            room = self._concurrency - len(self._begun_at)
+            if room:
+                await self._take(room)
+            else:
+                await self._until_room()
+
+    async def _take(self, room: int) -> None:
+        self._is_taking = True
         try:
-            return await consumer.receive(self._concurrency - self._running)
+            self._begin(await self._supply.take(room))
         except GoQueueError as error:
             if not error.retryable:
                 raise
             logger.warning("nothing can be received: %s; trying again", error.message)
             await trio.sleep(PAUSE_SECONDS)
-            return []
-
-    async def _work_on(self, message: LeasedMessage, handle: Handle, settlements: WorkerSettling) -> None:
-        try:
-            await handle(message)
-        except trio.Cancelled:
-            self._cancelled += 1
-            raise
-        except Exception as error:
-            await self._note_failure(message, error, settlements)
-        except BaseExceptionGroup as group:
-            self._cancelled += 1
-            raise _only_cancellation(message, group) from None
-        else:
-            self._handled += 1
-            settlements.ack(message)
         finally:
-            self._running -= 1
+            self._is_taking = False
+
+    async def _until_room(self) -> None:
+        """What waits here meanwhile for too long goes back."""
+        self._has_room = trio.Event()
+        with trio.move_on_at(self._supply.overdue_at):
+            await self._has_room.wait()
+        self._supply.give_back_overdue()
+
+    def _begin(self, messages: Sequence[LeasedMessage]) -> None:
+        assert self._handlers is not None
+        self._begun_at.update(dict.fromkeys(messages, trio.current_time()))
+        self._handlers.begin(messages)
+
+    # The ends of handlers
+
+    def returned(self, message: LeasedMessage) -> None:
+        self._handled += 1
+        if is_open(message):
+            self._consumer.ack_soon(message)
+        self._note_end(message)
+
+    def raised(self, message: LeasedMessage, error: BaseException) -> None:
+        self._failed += 1
+        log_failure(message, error)
+        self._tasks.start_soon(self._nack, message, reason_of(error))
+
+    async def _nack(self, message: LeasedMessage, reason: str) -> None:
+        await nack(self._consumer, message, reason)
+        self._note_end(message)
+
+    def cancelled(self, message: LeasedMessage, error: BaseException | None = None) -> None:
+        self._cancelled += 1
+        if error is not None:
+            log_failure(message, error)
+        self._note_end(message)
+
+    def _note_end(self, message: LeasedMessage) -> None:
+        """When all handlers that ran beside each other have ended, the next ones begin here: a turn of the event
+        loop less, and one frame for the acks and for what begins."""
+        begun_at = self._begun_at.pop(message)
+        self._supply.pace.ended(trio.current_time() - begun_at)
+        if not self._begun_at and not self._is_taking and not self.is_ending:
+            self._begin(self._supply.take_now(self._concurrency))
+        if len(self._begun_at) < self._concurrency:
             self._has_room.set()
 
-    async def _note_failure(self, message: LeasedMessage, error: Exception, settlements: WorkerSettling) -> None:
-        self._failed += 1
-        _log_failure(message, error)
-        await settlements.nack(message, reason_of(error))
-
-
-def _log_failure(message: LeasedMessage, error: BaseException) -> None:
-    logger.error("the handler failed for %s, attempt %d", place_of(message), message.attempt, exc_info=error)
-
-
-def _only_cancellation(message: LeasedMessage, group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Log what a handler raised while it was cancelled: it must not end the worker."""
-    cancellations, others = group.split(trio.Cancelled)
-    if cancellations is None or not isinstance(others, ExceptionGroup):
-        return group
-    _log_failure(message, others)
-    return cancellations
+    async def until_failures_are_told(self) -> None:
+        while self._begun_at:
+            self._has_room = trio.Event()
+            await self._has_room.wait()

@@ -1,8 +1,8 @@
-"""The settlements of a worker: acks in batches, failures one by one with their reason.
+"""The failures of a worker's handlers, told to the broker one by one with their reason.
 
-Acks are gathered while those before are under way, and no longer. A broker that is away gets them when it is back,
-however long that takes; until then the leases are renewed as well as possible. A late ack is stale: the message is
-redelivered, which is logged and is no reason to stop.
+A broker that is away hears of a failure when it is back, however long that takes; until then the leases are renewed
+as well as possible. One that comes too late is stale: the message is redelivered, which is logged and is no reason
+to stop.
 """
 
 import logging
@@ -20,69 +20,43 @@ PAUSE_SECONDS = 1.0
 """The pause between two tries to reach a broker that is away."""
 
 
-class WorkerSettling:
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
-        self._to_ack: list[LeasedMessage] = []
-        self._comes_more = trio.Event()
-        self._turn = trio.Lock()
-
-    # Acks
-
-    def ack(self, message: LeasedMessage) -> None:
-        """Ack the message soon, unless its handler has settled it."""
-        if is_open(message):
-            self._to_ack.append(message)
-            self._comes_more.set()
-
-    async def run(self) -> None:
-        while True:
-            await self._comes_more.wait()
-            self._comes_more = trio.Event()
-            await self.flush()
-
-    async def flush(self) -> None:
-        """Send all gathered acks. A cancellation loses none: an ack can be repeated."""
-        async with self._turn:
-            while self._to_ack:
-                row = self._to_ack.copy()
-                await self._ack(row)
-                del self._to_ack[: len(row)]
-
-    async def _ack(self, row: list[LeasedMessage]) -> None:
-        while True:
-            try:
-                return await self._consumer.ack(row)
-            except GoQueueError as error:
-                if not await _may_be_repeated(error, "%d messages could not be acked", len(row)):
-                    return None
-
-    # Failures
-
-    async def nack(self, message: LeasedMessage, reason: str) -> None:
-        while is_open(message):
-            try:
-                return await self._consumer.nack(message, reason=reason)
-            except GoQueueError as error:
-                if not await _may_be_repeated(error, "%s could not be nacked", place_of(message)):
-                    return None
-        return None
+async def nack(consumer: Consumer, message: LeasedMessage, reason: str) -> None:
+    while is_open(message):
+        try:
+            return await consumer.nack(message, reason=reason)
+        except GoQueueError as error:
+            if not await _may_be_repeated(error, message):
+                return None
+    return None
 
 
-async def _may_be_repeated(error: GoQueueError, what: str, *arguments: object) -> bool:
-    """Waits for a pause; False if the broker's answer is final."""
+def note_ack_error(error: GoQueueError) -> None:
+    """Of an ack that nobody waits for."""
     if isinstance(error, StaleReceipt):
         logger.warning("a handler was done too late: %s; it comes again", error.message)
+    else:
+        logger.warning("a message could not be acked: %s", error.message)
+
+
+async def _may_be_repeated(error: GoQueueError, message: LeasedMessage) -> bool:
+    """Waits for a pause; False if the broker's answer is final."""
+    if isinstance(error, StaleReceipt):
+        note_ack_error(error)
         return False
-    logger.warning(f"{what}: %s", *arguments, error.message)
+    logger.warning("%s could not be nacked: %s", place_of(message), error.message)
     if error.retryable:
         await trio.sleep(PAUSE_SECONDS)
     return error.retryable
 
 
+def log_failure(message: LeasedMessage, error: BaseException) -> None:
+    logger.error("the handler failed for %s, attempt %d", place_of(message), message.attempt, exc_info=error)
+
+
 def is_open(message: LeasedMessage) -> bool:
     """Whether it is not settled. Only the broker knows whether a lease that seems to have ended has."""
-    return message.delivery.holds(message.offset) or message.offset in message.delivery.lost
+    delivery, offset = message.delivery, message.offset
+    return (delivery.holds(offset) or offset in delivery.lost) and offset not in delivery.acked_soon
 
 
 def place_of(message: LeasedMessage) -> str:

@@ -16,11 +16,15 @@ import trio
 from goqueue.client.client import connect
 from goqueue.client.consuming.delivery import DeliveredMessage
 from goqueue.client.consuming.options import VISIBILITY_SECONDS, ConsumerOptions, Start, start_text
+from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.consuming.receiving import MESSAGES_MAX
 from goqueue.client.link.address import address_of
 from goqueue.client.link.arguments import check_flag, check_seconds_between, check_whole
+from goqueue.client.working.handlers import in_tasks
 from goqueue.client.working.rules import Worked, Working
+from goqueue.client.working.settling import note_ack_error
 from goqueue.client.working.signals import signals_stop
+from goqueue.core.receiving.pace import BATCH_MAX
 from goqueue.environment import Network, WallClock
 from goqueue.errors import Closed
 from goqueue.nursery import PlainNursery
@@ -81,8 +85,9 @@ class AnyWorker(Generic[HandlerT]):
             "assignor": assignor,
             "rebalance": rebalance,
             "start": start,
-            # Messages at work, and those whose acks are under way. With one more, an idle worker polls seldom.
-            "max_in_flight": 2 * concurrency + 1,
+            # At work, held, and with acks under way. With one more, an idle worker polls seldom.
+            "max_in_flight": 2 * concurrency + 2 * BATCH_MAX + 1,
+            "on_ack_error": note_ack_error,
             "visibility_timeout": visibility_timeout,
             "auto_extend": True,
             "member_id": member_id,
@@ -139,11 +144,11 @@ class Worker(AnyWorker[Handler]):
         """A cancellation of the worker must not cancel the client: messages are released through it."""
         with trio.CancelScope(shield=True):
             async with connect(**self._connecting) as client:
-                consumer = client.consumer(**self._consuming)
-                consumer.be_patient()
+                consumer = QueueConsumer(client, ConsumerOptions(**self._consuming))
+                self._working.attach(consumer)
                 async with consumer:
                     with ending:
-                        worked.value = await self._working.run(consumer, self._handler)
+                        worked.value = await self._working.run(consumer, in_tasks(self._handler))
         worked.is_there.set()
 
 

@@ -8,7 +8,8 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.client.consuming.consumer import Consumer
-from goqueue.client.link.link import Link, OnAnswer
+from goqueue.client.link.link import Link
+from goqueue.client.link.share import OnAnswer
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.errors import ConnectionLost
 from tests.client.test_client import Machine, machine

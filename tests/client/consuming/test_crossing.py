@@ -9,18 +9,16 @@ from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.link.link import Link, Pending
 from goqueue.core.ledger.settlements import Action
 from goqueue.net.wire import groups as wire
-from tests.client.consuming.world import FakeBroker, consuming, numbered, values_of
+from tests.client.consuming.world import FakeBroker, FakeLink, consuming, numbered, values_of
 
 BATCH = 10
 
 
-class HeldLink:
+class HeldLink(FakeLink):
     """A connection whose answers come when a test says so."""
 
-    receives_are_many = heartbeats_are_many = False
-
     def __init__(self, broker: FakeBroker) -> None:
-        self._broker = broker
+        super().__init__(broker)
         self.held: list[tuple[wire.Receive, Pending]] = []
 
     def ask_ahead(self, request: wire.Receive) -> Pending:

@@ -10,7 +10,8 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.client.consuming.explaining import ANSWER_SECONDS_MAX
-from goqueue.client.link.link import Link, OnAnswer
+from goqueue.client.link.link import Link
+from goqueue.client.link.share import OnAnswer
 from goqueue.errors import UnknownMember
 from goqueue.net.wire.groups import Because, Why
 from tests.client.consuming.world import FakeBroker, consuming, values_of

@@ -5,6 +5,8 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
+from goqueue.client.link.link import Link
+from goqueue.client.link.share import OnAnswer
 from goqueue.net.wire.groups import Settle, Settled, SettledDelivery
 from tests.client.test_client import Machine, machine
 
@@ -29,14 +31,19 @@ async def scattered(client: goqueue.Client, consumer: goqueue.Consumer) -> list[
 @pytest.fixture
 def settles(monkeypatch: pytest.MonkeyPatch) -> list[Settle]:
     """What the client says."""
-    said, call = list[Settle](), goqueue.Client.call
+    said, call, post = list[Settle](), goqueue.Client.call, Link.post_settlement
 
     async def noting(client: goqueue.Client, request: object, kind: type[object]) -> object:
         if isinstance(request, Settle):
             said.append(request)
         return await call(client, request, kind)  # type: ignore[arg-type]
 
+    def noting_posted(link: Link, request: Settle, on_answer: OnAnswer) -> None:
+        said.append(request)
+        post(link, request, on_answer)
+
     monkeypatch.setattr(goqueue.Client, "call", noting)
+    monkeypatch.setattr(Link, "post_settlement", noting_posted)
     return said
 
 

@@ -10,6 +10,7 @@ import trio
 from goqueue.client.consuming.options import ConsumerOptions
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.link.link import Link, Pending
+from goqueue.client.link.share import OnAnswer
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import GoQueueError, StaleGeneration, UnknownMember
@@ -103,10 +104,30 @@ class FakePartition:
 class FakeLink:
     """As far as a consumer knows of a connection."""
 
-    receives_are_many = heartbeats_are_many = False
+    receives_are_many = heartbeats_are_many = is_over = False
+    has_settlement_room = True
 
     def __init__(self, broker: "FakeBroker") -> None:
         self._broker = broker
+
+    def settle_at_end_of_turn(self, call: Callable[[], None]) -> None:
+        async def at_end_of_turn() -> None:
+            call()
+
+        self._broker.spawn(at_end_of_turn)
+
+    def post_settlement(self, request: wire.Settle, on_answer: OnAnswer) -> None:
+        async def ask() -> None:
+            with trio.CancelScope(shield=True):  # a connection outlives the cancellation of a block
+                try:
+                    on_answer(await self._broker.call(request, wire.Settled))
+                except GoQueueError as error:
+                    on_answer(error)
+
+        self._broker.spawn(ask)
+
+    def hand_over(self) -> bool:
+        return True
 
     def ask_ahead(self, request: wire.Receive) -> Pending | None:
         """What fails goes the way that repeats, which tells of it."""

@@ -8,7 +8,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import goqueue
-from goqueue.client.link.link import Link, OnAnswer
+from goqueue.client.link.link import Link
+from goqueue.client.link.share import OnAnswer
 from goqueue.core.sending.queue import LINGER_SECONDS
 from goqueue.net.wire.messages import Produce
 from tests.client.test_client import Machine, machine
@@ -181,7 +182,7 @@ async def test_who_waits_for_room_has_it_before_those_who_have_just_been_answere
     """With more busy partitions than places, some waited for as long as the others were busy."""
     async with machine.both() as client:
         await client.create_topic("orders", partitions=PARTITIONS)
-        monkeypatch.setattr(client.link, "_batches_max", 1)
+        monkeypatch.setattr(client.link._batches, "requests_max", 1)
         async with client.producer("orders", linger_ms=0) as producer:
             for partition in (0, 1, 2, 0, 2, 1):
                 producer.send_nowait(b"v", partition=partition)

@@ -7,7 +7,8 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.client.link.link import Link, OnAnswer
+from goqueue.client.link.link import Link
+from goqueue.client.link.share import OnAnswer
 from goqueue.client.producing.topic import REFRESH_SECONDS
 from goqueue.core.sending.queue import BATCH_MESSAGES_MAX
 from goqueue.errors import DeliveryTimeout, OutcomeUnknown, PublishFailed
