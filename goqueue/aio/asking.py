@@ -1,10 +1,12 @@
 """How a task of asyncio waits for a call in the Trio thread; cancelling the task cancels the call."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from goqueue.portal.call import Call
 from goqueue.portal.host import Host
@@ -23,7 +25,7 @@ async def wait_for(thread: TrioThread, begin: Callable[[Call[T]], None]) -> T:
     """Begin a call and wait for its result."""
     loop = asyncio.get_running_loop()
     settled = loop.create_future()
-    call: Call[T] = Call(partial(_tell, loop, settled))
+    call: Call[T] = Call(partial(_settled_of(loop).add, loop, settled))
     try:
         begin(call)
         await settled
@@ -45,11 +47,34 @@ async def leave(host: Host[Any], *, failed: bool) -> None:
                 await wait_for(host.thread, partial(host.leave, failed=True))
 
 
-def _tell(loop: asyncio.AbstractEventLoop, settled: asyncio.Future[None]) -> None:
-    with suppress(RuntimeError):  # the loop has ended, and nobody waits
-        loop.call_soon_threadsafe(_wake, settled)
+class _Settled:
+    """Settled calls of one event loop: one wake-up of it serves all that come before it looks."""
+
+    def __init__(self) -> None:
+        self._futures: deque[asyncio.Future[None]] = deque()
+        self._is_woken = False
+
+    def add(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+        """From Trio's thread."""
+        self._futures.append(future)
+        if not self._is_woken:
+            self._is_woken = True
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits
+                loop.call_soon_threadsafe(self._wake_all)
+
+    def _wake_all(self) -> None:
+        self._is_woken = False
+        for _ in range(len(self._futures)):
+            future = self._futures.popleft()
+            if not future.done():
+                future.set_result(None)
 
 
-def _wake(settled: asyncio.Future[None]) -> None:
-    if not settled.done():
-        settled.set_result(None)
+_of_loops: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Settled]" = WeakKeyDictionary()
+
+
+def _settled_of(loop: asyncio.AbstractEventLoop) -> _Settled:
+    settled = _of_loops.get(loop)
+    if settled is None:
+        settled = _of_loops[loop] = _Settled()
+    return settled

@@ -10,6 +10,7 @@ is opened in the child gets a thread there.
 import atexit
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -29,6 +30,8 @@ class TrioThread:
         self._ready = threading.Event()
         self._failure: OSError | None = None
         self._unsettled: set[Call[Any]] = set()
+        self._soon: deque[Callable[[], object]] = deque()
+        self._is_woken = self._has_ended = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -47,6 +50,7 @@ class TrioThread:
         except OSError as error:
             self._failure = error  # no descriptor left for its event loop, say
         finally:
+            self._has_ended = True
             self._ready.set()
             while self._unsettled:
                 self._unsettled.pop().fail(Closed("goqueue's thread has ended"))
@@ -64,11 +68,11 @@ class TrioThread:
         self._check_usable()
         call.unsettled = self._unsettled
         self._unsettled.add(call)
-        try:
-            self._token.run_sync_soon(start)
-        except trio.RunFinishedError:
+        with suppress(trio.RunFinishedError):
+            self._run_soon(start)
+        if self._has_ended:  # looked at last: from its end on nobody settles the calls that come
             self._unsettled.discard(call)
-            raise Closed("the client is closed, and with it goqueue's thread") from None
+            raise Closed("the client is closed, and with it goqueue's thread")
 
     def give_up(self, call: Call[Any]) -> None:
         """The caller no longer waits: cancel the call."""
@@ -79,7 +83,24 @@ class TrioThread:
         """Let the Trio thread run this, which never raises, without waiting. After its end it does nothing."""
         if not self.is_lost:
             with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(what)
+                self._run_soon(what)
+
+    def _run_soon(self, what: Callable[[], object]) -> None:
+        """One wake-up serves all that comes before the thread looks: each costs changes of threads."""
+        self._soon.append(what)
+        if not self._is_woken:
+            self._is_woken = True
+            try:
+                self._token.run_sync_soon(self._run_all)
+            except BaseException:  # Ctrl-C, or the thread has ended: the next one wakes it
+                self._is_woken = False
+                raise
+
+    def _run_all(self) -> None:
+        """What comes meanwhile wakes the thread again, so that other tasks have their turn."""
+        self._is_woken = False
+        for _ in range(len(self._soon)):
+            self._soon.popleft()()
 
     def _check_usable(self) -> None:
         if self.is_lost:
