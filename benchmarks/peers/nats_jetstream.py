@@ -26,13 +26,20 @@ DURABILITY = "in the file; fsync every two minutes"
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Peer]:
+def serving(folder: Path) -> Iterator[tuple[int, str]]:
+    """The pid of a server, and its address."""
     if nats is None:
         raise Unavailable("its client nats-py is not installed")
     port = free_port()
     options = ["--addr", HOST, "--port", str(port), "--jetstream", "--store_dir", str(folder)]
-    with server([program("nats-server"), *options], folder, port):
-        stream = JetStream(f"nats://{HOST}:{port}")
+    with server([program("nats-server"), *options], folder, port) as pid:
+        yield pid, f"nats://{HOST}:{port}"
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Peer]:
+    with serving(folder) as (_, url):
+        stream = JetStream(url)
         pulls = f"pulls of {BATCH}, each acknowledged"
         many = f"publish_async, acks of {BATCH} awaited"
         yield Peer(

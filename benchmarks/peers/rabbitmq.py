@@ -35,7 +35,8 @@ DURABILITY = "on disk, in groups, before they are confirmed"
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Peer]:
+def serving(folder: Path) -> Iterator[tuple[int, int]]:
+    """The pid of a server, which leads its session, and its port."""
     if pika is None:
         raise Unavailable("its client pika is not installed")
     # Debian's wrapper in /usr/sbin changes the user and the folders; the script behind it does not.
@@ -44,8 +45,14 @@ def started(folder: Path) -> Iterator[Peer]:
     epmd = [program("epmd"), "-address", HOST, "-port", str(names_port)]
     with (
         server(epmd, folder, names_port),
-        server([command], folder, port, _environment(folder, port, names_port)),
+        server([command], folder, port, _environment(folder, port, names_port)) as pid,
     ):
+        yield pid, port
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Peer]:
+    with serving(folder) as (_, port):
         queues = Queues(pika.ConnectionParameters(HOST, port))
         many = f"basic_publish, {UNCONFIRMED_MAX:,} unconfirmed"
         consume = f"basic_consume, prefetch {PREFETCH:,}, ack of {ACK_EACH}"

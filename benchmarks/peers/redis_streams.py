@@ -57,13 +57,13 @@ def connect(port: int) -> Any:
     return redis.Redis(HOST, port)
 
 
-def command(folder: Path, port: int) -> list[str]:
+def command(folder: Path, port: int, *, in_memory: bool = False) -> list[str]:
     """Without snapshots and without rewrites of its log, which would only cost it time here."""
     settings = {
         "bind": HOST,
         "port": str(port),
         "dir": str(folder),
-        "appendonly": "yes",
+        "appendonly": "no" if in_memory else "yes",
         "appendfsync": "everysec",
         "save": "",
         "auto-aof-rewrite-percentage": "0",
