@@ -14,14 +14,18 @@ CPU_CLOCK = 2
 LOOPBACK = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 
 
+def cpu_seconds_of(pid: int) -> float:
+    """Of all its threads, by its own clock: /proc counts in hundredths of a second."""
+    return time.clock_gettime(~pid << 3 | CPU_CLOCK)
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerProcess:
     url: str
     pid: int
 
     def cpu_seconds(self) -> float:
-        """Of all its threads, by its own clock: /proc counts in hundredths of a second."""
-        return time.clock_gettime(~self.pid << 3 | CPU_CLOCK)
+        return cpu_seconds_of(self.pid)
 
     def resident_mib(self) -> float:
         with open(f"/proc/{self.pid}/statm") as file:

@@ -55,7 +55,7 @@ def server(
         _wait_until_it_accepts(process, port, log)
         yield process.pid
     finally:
-        _end(process)
+        end(process)
 
 
 def _wait_until_it_accepts(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
@@ -69,8 +69,8 @@ def _wait_until_it_accepts(process: "subprocess.Popen[bytes]", port: int, log: P
     raise Unavailable(f"it did not start: {said}")
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ask, wait a bounded time, kill. The group is the server's own: it was started in a session of its own."""
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """Ask, wait a bounded time, kill. The group is the process's own: it was started in a session of its own."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(STOP_SECONDS_MAX)
