@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.bars import shown
 from benchmarks.calm import calmest
 from benchmarks.figures import Figure, rows_of_page
 from benchmarks.peers import plots
@@ -108,12 +109,12 @@ def test_the_figures_behind_the_page_are_whole() -> None:
     page = (ROOT / "docs/performance.md").read_text()
     assert set(kept) == {"peers.json", *(f"{name}.json" for name in SHOWN)}
     for name in (f"{name}.json" for name in SHOWN):
-        for shown in rows_of_page([Figure(**each) for each in kept[name]["figures"]]):
-            assert shown in page
+        for line in rows_of_page([Figure(**each) for each in kept[name]["figures"]]):
+            assert line in page
     for row in kept["peers.json"]["rows"]:
         drawn = (ROOT / f"docs/plots/{row['what'].replace(' ', '-')}.svg").read_text()
-        assert f">{plots.shown(row['median'])}<" in drawn
-        assert plots.shown(row["median"]) in page
+        assert f">{shown(row['median'])}<" in drawn
+        assert shown(row["median"]) in page
 
 
 def workload(key: str, *seconds: float, what: What = What.PUBLISH) -> Workload:

@@ -7,9 +7,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.bars import shown
 from benchmarks.figures import Figure, table_of
 from benchmarks.peers.alternation import Row
-from benchmarks.peers.plots import shown
 from benchmarks.peers.workload import What
 
 COLUMNS = ("what", "who", "how", "durability", "median", "slowest to fastest run")
