@@ -34,7 +34,8 @@ BETTER_OF_UNIT = {
     **dict.fromkeys(("MiB", "MiB more", "bytes"), _LESS),
 }
 BETTER_OF_GOAL = {"≥": _MORE, "≤": _LESS, "<": _LESS}
-YARDSTICKS = ("bare ", "read the file", "beanstalkd:", "XREADGROUP")
+_PEERS = ("Dramatiq:", "Celery:", "RQ:", "pika:", "nats-py:", "redis-py:", "confluent-kafka:")
+YARDSTICKS = ("bare ", "read the file", "beanstalkd:", "XREADGROUP", *_PEERS)
 """How figures begin that measure the machine or a peer, not goqueue."""
 
 

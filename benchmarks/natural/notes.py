@@ -1,7 +1,7 @@
 """What a handler leaves behind: one record in a file for each message that it handled.
 
-A write to a file that is open for appending costs about two microseconds, the same for every library, and no message
-is lost or counted twice whatever becomes of the worker. The clock is the machine's, so it is one for all processes.
+A write to a file that is open for appending costs about two microseconds, the same for every library, and no
+message is lost or counted twice whatever becomes of the worker. The clock is the machine's: one for all processes.
 """
 
 import os

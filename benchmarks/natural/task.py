@@ -1,4 +1,4 @@
-"""The task of one run, and what it found. A task travels to its process, and on to a worker's, in the environment."""
+"""The task of one run, and what it found. A task travels to its process, and to a worker's, in the environment."""
 
 import json
 import os

@@ -30,12 +30,12 @@ def counter() -> Any:
     return redis.Redis.from_url(TASK.addresses["counter"])
 
 
-@dramatiq.actor(queue_name=TASK.name)
+@dramatiq.actor(queue_name=TASK.name)  # type: ignore[untyped-decorator]
 def nothing(number: int) -> None:
     note()(number)
 
 
-@dramatiq.actor(queue_name=TASK.name)
+@dramatiq.actor(queue_name=TASK.name)  # type: ignore[untyped-decorator]
 def count(number: int) -> None:
     counter().incr("handled")
     note()(number)

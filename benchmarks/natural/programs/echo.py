@@ -39,7 +39,8 @@ async def echo_from_connections(task: Task, meter: Meter) -> None:
         nonlocal returned
         for _ in meter.each(values):
             await stream.send_all(FRAME)
-            returned += len(await stream.receive_some())
+            back = await stream.receive_some()
+            returned += len(back)
 
     port = int(task.addresses["echo"])
     async with AsyncExitStack() as stack:

@@ -63,15 +63,13 @@ def async_counter() -> Any:
 
 def enqueue_jobs(task: Task) -> None:
     with blocking.connect(task.addresses["goqueue"]) as client:
-        client.create_topic(task.name)
+        client.create_topic(task.name, partitions=1)
         fill(client, task)
 
 
 def work_in_threads(task: Task) -> None:
     handler = {"nothing": nothing, "count": count}[task.handler]
-    blocking.worker(
-        task.name, task.name, handler, concurrency=task.at_once, url=task.addresses["goqueue"]
-    )
+    blocking.worker(task.name, task.name, handler, concurrency=task.at_once, url=task.addresses["goqueue"])
 
 
 def work_on_asyncio(task: Task) -> None:

@@ -1,4 +1,4 @@
-"""Kafka through confluent-kafka: `produce` and `flush` for each message. Acks are those of all replicas, as is usual."""
+"""Kafka through confluent-kafka: `produce` and `flush` for each message, with the usual acks: of all replicas."""
 
 from functools import partial
 from typing import Any
@@ -46,7 +46,8 @@ def _refuse_failure(error: Any, _: Any) -> None:
 
 
 def _warm_producer(task: Task) -> Any:
-    for future in _admin(task).create_topics([NewTopic(task.name, 1, 1)]).values():
+    admin = AdminClient(_config(task))  # while it is there, its futures are kept
+    for future in admin.create_topics([NewTopic(task.name, 1, 1)]).values():
         future.result(SECONDS_MAX)
     producer = Producer(_config(task))
     for _ in range(WARM_UP):
@@ -59,12 +60,9 @@ def _check_and_forget(task: Task) -> None:
     low, high = consumer.get_watermark_offsets(TopicPartition(task.name, 0), SECONDS_MAX)
     consumer.close()
     check_count(high - low - WARM_UP, task.count, "confirmed and there")
-    for future in _admin(task).delete_topics([task.name]).values():
+    admin = AdminClient(_config(task))
+    for future in admin.delete_topics([task.name]).values():
         future.result(SECONDS_MAX)
-
-
-def _admin(task: Task) -> Any:
-    return AdminClient(_config(task))
 
 
 def _config(task: Task) -> dict[str, str]:

@@ -16,7 +16,7 @@ from goqueue import blocking
 @contextmanager
 def new_topic(task: Task) -> Iterator[blocking.Client]:
     with blocking.connect(task.addresses["goqueue"]) as client:
-        client.create_topic(task.name)
+        client.create_topic(task.name, partitions=1)
         yield client
         client.delete_topic(task.name)
 

@@ -1,8 +1,9 @@
-"""RabbitMQ through pika's blocking connection: durable queue, persistent messages, confirms, one ack for each message.
+"""RabbitMQ through pika's blocking connection: a durable queue, persistent messages, confirms, an ack for each.
 
 A connection of pika belongs to one thread, so publishing at once takes a connection for each thread.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from benchmarks.peers.workload import check_count
 
 WARM_UP = 20
 PREFETCH = 500
+FILLED_SECONDS_MAX = 30.0
 PERSISTENT = pika.BasicProperties(delivery_mode=pika.DeliveryMode.Persistent.value)
 
 
@@ -94,7 +96,10 @@ def ack_each(task: Task, meter: Meter) -> None:
 
 
 def fill(channel: Any, task: Task) -> None:
-    """The answer to a question comes behind what was sent before it."""
+    """Without confirms, and so it looks until all are there."""
     for value in task.values():
         channel.basic_publish("", task.name, value, PERSISTENT)
+    deadline = time.monotonic() + FILLED_SECONDS_MAX
+    while messages_in(channel, task) < task.count and time.monotonic() < deadline:
+        time.sleep(0.05)
     check_count(messages_in(channel, task), task.count, "there")

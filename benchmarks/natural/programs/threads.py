@@ -13,7 +13,8 @@ def run_in_threads(works: Sequence[Callable[[], None]], meter: Meter) -> None:
 
     def run(work: Callable[[], None]) -> None:
         gate.wait()
-        done.append(work())
+        work()
+        done.append(None)
 
     threads = [threading.Thread(target=run, args=(work,)) for work in works]
     for thread in threads:
