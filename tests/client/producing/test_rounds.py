@@ -182,6 +182,7 @@ async def test_who_waits_for_room_has_it_before_those_who_have_just_been_answere
     """With more busy partitions than places, some waited for as long as the others were busy."""
     async with machine.both() as client:
         await client.create_topic("orders", partitions=PARTITIONS)
+        assert client.link is not None
         monkeypatch.setattr(client.link._batches, "requests_max", 1)
         async with client.producer("orders", linger_ms=0) as producer:
             for partition in (0, 1, 2, 0, 2, 1):
