@@ -77,8 +77,11 @@ class AnswerWriter:
         """The session may have frames of its own to send."""
         self._something_to_send.set()
 
+    def has_room(self) -> bool:
+        return self._session.bytes_waiting <= BYTES_WAITING_MAX
+
     async def wait_for_room(self) -> None:
-        while self._session.bytes_waiting > BYTES_WAITING_MAX:
+        while not self.has_room():
             await self._waiting_for_sent.park()
 
     async def wait_until_drained(self) -> None:

@@ -55,9 +55,39 @@ class RequestLoad:
             self._waiting.unpark_all()
 
 
+class Slots:
+    """A limit of requests at once; others wait in order. A slot belongs to a request, which may have no task."""
+
+    __slots__ = ("_free", "_waiting")
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    def take_at_once(self) -> bool:
+        if not self._free:
+            return False
+        self._free -= 1
+        return True
+
+    def give_back(self) -> None:
+        """To the one that waits longest, if one does."""
+        if self._waiting:
+            self._waiting.unpark()
+        else:
+            self._free += 1
+
+    async def __aenter__(self) -> None:
+        if not self.take_at_once():
+            await self._waiting.park()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.give_back()
+
+
 class Polls:
     def __init__(self, bounds: Bounds) -> None:
-        self.reads = trio.CapacityLimiter(bounds.reads_max)
+        self.reads = Slots(bounds.reads_max)
         self._questions = 0
         self._questions_max = bounds.questions_max
         self._waiting: dict[trio.CancelScope, None] = {}
@@ -68,6 +98,10 @@ class Polls:
         self._is_leaving = True
         for poll in list(self._waiting):
             poll.cancel()
+
+    def admit(self, count: int) -> bool:
+        """Whether a request that does not wait may ask `count` partitions: only those that wait are counted."""
+        return not self._is_leaving and self._questions + count <= self._questions_max
 
     @contextmanager
     def asking(self, count: int) -> Iterator[trio.CancelScope]:

@@ -51,7 +51,12 @@ class Connection:
         self._session = ServerSession(broker.cluster, broker.node, room=self._common.room)
         self._answers = AnswerWriter(self._session, transport)
         self._broker_session = BrokerSession(
-            broker, SERVING, self._common.bounds, address=address, wait_for_room=self._answers.wait_for_room
+            broker,
+            SERVING,
+            self._common.bounds,
+            address=address,
+            wait_for_room=self._answers.wait_for_room,
+            has_room=self._answers.has_room,
         )
 
     async def run(self) -> None:

@@ -6,10 +6,12 @@ session is over.
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import trio
 
+from goqueue.actors.front.bounds import Slots
 from goqueue.actors.groups.requests import MemberLost
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.groups import GroupCounts
@@ -26,7 +28,7 @@ Name: TypeAlias = tuple[str, str]
 class _MemberSeat:
     group: ActorRef
     turns: MemberTurns[ReceivePartition] = field(default_factory=MemberTurns)
-    taking: trio.Lock = field(default_factory=trio.Lock)
+    turn: Slots = field(default_factory=partial(Slots, 1))
     """One receive of a member at a time takes and answers, so that messages come in order."""
 
 
@@ -65,13 +67,10 @@ class Members:
         self._counts.members -= len(self._seats)
         self._seats.clear()
 
-    def turns(self, name: Name) -> MemberTurns[ReceivePartition]:
+    def turns(self, name: Name) -> tuple[MemberTurns[ReceivePartition], Slots]:
+        """Its receives so far, and the slot for the one that takes."""
         seat = self._seats.get(name)
-        return MemberTurns() if seat is None else seat.turns
-
-    def taking(self, name: Name) -> trio.Lock:
-        seat = self._seats.get(name)
-        return trio.Lock() if seat is None else seat.taking
+        return (MemberTurns(), Slots(1)) if seat is None else (seat.turns, seat.turn)
 
 
 @dataclass(slots=True)

@@ -1,13 +1,14 @@
 """Every request of the protocol, and the function that serves it."""
 
-from goqueue.actors.front import delays, deliveries, groups, records, streams, topics
+from goqueue.actors.front import delays, deliveries, groups, receiving, records, streams, topics
 from goqueue.actors.front.session import Serving
-from goqueue.net.wire.groups import CommitOffsets, JoinGroup, Settle
+from goqueue.net.wire.groups import CommitOffsets, JoinGroup, Receive, Settle
 from goqueue.net.wire.messages import Produce
 
 SERVING = Serving(
     begun={
         Produce: records.begin_produce,
+        Receive: receiving.begin_receive,
         Settle: deliveries.begin_settle,
         CommitOffsets: streams.begin_commit,
         JoinGroup: groups.begin_join,
@@ -15,7 +16,6 @@ SERVING = Serving(
     answered={
         **topics.ANSWERED,
         **records.ANSWERED,
-        **deliveries.ANSWERED,
         **groups.ANSWERED,
         **streams.ANSWERED,
         **delays.ANSWERED,

@@ -22,6 +22,7 @@ from goqueue.actors.front.knownpartitions import KnownPartitions
 from goqueue.actors.front.members import Joins, Members
 from goqueue.actors.front.responders import AwaitedAnswer, Responder, Rest
 from goqueue.actors.node.broker import Broker
+from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition, FindPartitions
 from goqueue.core.security import audit
@@ -43,6 +44,10 @@ audit_log = logging.getLogger("goqueue.audit")
 
 async def _is_taken_at_once() -> None:
     """The room of a client that takes every answer at once."""
+
+
+def _never() -> bool:
+    return False
 
 
 Begin: TypeAlias = Callable[["BrokerSession", Any, Responder, trio.Nursery], Rest | None]
@@ -69,9 +74,11 @@ class BrokerSession:
         principal: Principal = ANONYMOUS,
         address: str | None = None,
         wait_for_room: Callable[[], Awaitable[None]] = _is_taken_at_once,
+        has_room: Callable[[], bool] = _never,
     ) -> None:
         """`address` is that of the client's socket. `wait_for_room` waits until the client takes answers: none that
-        is large is made before."""
+        is large is made before. `has_room`: it takes them now, and a request whose task would not wait needs none;
+        never, where a request ends with the task of its caller."""
         self.broker = broker
         self.statistics = broker.statistics
         self.number = next(broker.session_numbers)
@@ -79,6 +86,9 @@ class BrokerSession:
         self.principal = principal
         self.address = address
         self.wait_for_room = wait_for_room
+        self.has_room = has_room
+        self.takes: dict[Reply[Any], None] = {}
+        """Deliveries that were asked for and have no task: dropped with the session."""
         self.polls = Polls(bounds)
         self.batches = RequestLoad(bounds.batch_bytes_max)
         self.settles = RequestLoad(bounds.settling_runs_max)
@@ -105,11 +115,13 @@ class BrokerSession:
             responder.refuse(error)
         return None
 
-    async def serve(self, request: Request, responder: Responder) -> None:
-        """Answer a request that was taken, when its function returns."""
+    async def serve(
+        self, request: Request, responder: Responder, work: Callable[[], Awaitable[Answer]] | None = None
+    ) -> None:
+        """Answer a request that was taken, when its function, or `work`, returns."""
         kind, outcome = KIND_NAMES[type(request)], audit.UNKNOWN
         try:
-            answer = await self._answered[type(request)](self, request)
+            answer = await (self._answered[type(request)](self, request) if work is None else work())
             outcome = _outcome(answer)
             responder.answer(answer, charge(self.principal, kind, 0, 0), is_last=not self.is_settling)
         except GoQueueError as error:
@@ -145,6 +157,9 @@ class BrokerSession:
     def close(self) -> None:
         """The client is gone. No request of it is taken any more, and its groups are told."""
         self.polls.send_away()
+        for reply in self.takes:
+            reply.forget()
+        self.takes.clear()
         self.members.lose_all(self.number)
 
     # What requests share
@@ -153,6 +168,11 @@ class BrokerSession:
     def is_settling(self) -> bool:
         """Answers to batches or settlements are about to follow."""
         return bool(self.batches.amount or self.settles.amount)
+
+    def known_partitions(self, wanted: Sequence[tuple[bytes, int]]) -> list[ActorRef] | None:
+        """None if one of them has to be looked up."""
+        found = [self._partitions.find(*each) for each in wanted]
+        return cast(list[ActorRef], found) if all(found) else None
 
     async def partitions(self, wanted: Sequence[tuple[bytes, int]]) -> list[ActorRef | GoQueueError]:
         """Each partition, or its error; unknown ones are looked up in one request."""

@@ -86,6 +86,8 @@ class StagePartition(Actor):
         """Says that there is something when there is nothing."""
         self.slowness = 0.0
         """So many seconds a take takes."""
+        self.unwanted = 0
+        """Takes whose caller was gone."""
 
     def give(self, taken: partition.Taken | GoQueueError) -> None:
         self.stock.append(taken)
@@ -93,15 +95,15 @@ class StagePartition(Actor):
             reply.resolve(None)
         self.waiting.clear()
 
-    @answers(partition.Take)
-    async def take(self, message: partition.Take) -> partition.Taken:
+    @defers(partition.Take)
+    async def take(self, message: partition.Take, reply: Reply[partition.Taken]) -> None:
         self.asked.append(message)
         await self._gate()
         await trio.sleep(self.slowness)
         taken = self.stock.pop(0) if self.stock else EMPTY
         if isinstance(taken, GoQueueError):
             raise taken
-        return taken
+        self.unwanted += not reply.resolve(taken)
 
     @defers(partition.AwaitDeliverable)
     async def await_deliverable(self, message: partition.AwaitDeliverable, reply: Reply[None]) -> None:

@@ -448,3 +448,100 @@ async def test_a_connection_that_is_cut_while_it_waits_takes_nothing(autojump_cl
         await wait_all_tasks_blocked()
         assert len(stage.partitions[0].takes()) == 1
         assert len(stage.partitions[0].stock) == 1
+
+
+# Without a task
+
+
+async def known(stage: Stage) -> None:
+    """The connection has found its partitions."""
+    await received(stage, max_wait_ms=0)
+
+
+async def under_way(stage: Stage, **changes: object) -> int:
+    """A receive whose first partition has not answered yet. Returns how many tasks it has."""
+    await known(stage)
+    stage.partitions[0].gate = trio.Event()
+    before = trio.lowlevel.current_statistics().tasks_living
+    await stage.client.post(receive(stage, **changes))
+    await wait_all_tasks_blocked()
+    return trio.lowlevel.current_statistics().tasks_living - before
+
+
+async def go_on(stage: Stage) -> None:
+    gate = stage.partitions[0].gate
+    assert gate is not None
+    gate.set()
+    await wait_all_tasks_blocked()
+
+
+async def test_what_one_partition_has_is_received_without_a_task(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        assert await under_way(stage) == 0
+        stage.partitions[0].give(delivery(1, 0, 9))
+        await go_on(stage)
+        _, answer = await stage.client.outcome()
+        assert isinstance(answer, wire.Received)
+        assert answer.partitions[0].nonce == 1
+
+
+async def test_who_found_nothing_without_a_task_waits_in_one(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        assert await under_way(stage) == 0
+        await go_on(stage)
+        stage.partitions[0].give(delivery(1, 0, 9))
+        _, answer = await stage.client.outcome()
+        assert isinstance(answer, wire.Received)
+        assert answer.partitions[0].nonce == 1
+
+
+async def test_further_partitions_are_asked_in_a_task_for_the_rest(autojump_clock: MockClock) -> None:
+    async with staged(partitions=2) as stage:
+        assert await under_way(stage, max_wait_ms=0, messages_max=100) == 0
+        stage.partitions[0].give(delivery(1, 0, 9))
+        stage.partitions[1].give(delivery(2, 0, 4))
+        await go_on(stage)
+        _, answer = await stage.client.outcome()
+        assert isinstance(answer, wire.Received)
+        assert [each.nonce for each in answer.partitions] == [1, 2]
+        assert stage.partitions[1].takes()[-1].messages_max == 90
+        assert len(stage.partitions[0].takes()) == 2, "each receive asks it once"
+
+
+async def test_a_refusal_without_a_task_is_that_of_its_partition(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        assert await under_way(stage) == 0
+        stage.partitions[0].give(StaleGeneration("someone else has it"))
+        await go_on(stage)
+        _, answer = await stage.client.outcome()
+        assert isinstance(answer, wire.Received)
+        [partition] = answer.partitions
+        assert partition.error is not None
+        assert partition.error.code == "stale_generation"
+
+
+async def test_of_two_receives_the_second_waits_for_its_turn(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        await stage.client.ask(bodies.join("g", "m", "test", ("orders",), {}))
+        assert await under_way(stage) == 0
+        await stage.client.post(receive(stage))
+        await wait_all_tasks_blocked()
+        assert len(stage.partitions[0].takes()) == 2
+        stage.partitions[0].give(delivery(1, 0, 9))
+        stage.partitions[0].give(delivery(2, 10, 19))
+        await go_on(stage)
+        answers = [(await stage.client.outcome())[1] for _ in range(2)]
+        assert [each.partitions[0].nonce for each in answers if isinstance(each, wire.Received)] == [1, 2]
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+async def test_nobody_wants_what_a_lost_client_has_asked_for_without_a_task(
+    partitions: int, autojump_clock: MockClock
+) -> None:
+    """Its messages would be under a lease, and nobody would have them."""
+    async with staged(partitions=partitions) as stage:
+        assert await under_way(stage, max_wait_ms=0) == 0
+        stage.client.transport.cut()
+        await wait_all_tasks_blocked()
+        await go_on(stage)
+        assert stage.partitions[0].unwanted == 1
