@@ -128,7 +128,9 @@ class LogGatherer:
         self.set_aside = OffsetSet()
         """Offsets that the group noted when they were damaged: they are not fresh."""
         self.recent: BatchCache | None = None
-        """The read cache for a group that reads the same batches again."""
+        """The read cache."""
+        self.reads_again = False
+        """The group reads the same batches again: all are kept. Else only a batch of which little was wanted."""
         self.end = log.high_watermark
         """Messages behind it are for the next plan: their lanes are not known."""
         self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
@@ -173,7 +175,7 @@ class LogGatherer:
     ) -> None:
         """Reads the probable size of the wanted messages, as checksums are verified for the whole window."""
         offset, end, count_left = plan.fresh_from, self.end, plan.look_max
-        room = bytes_max - gathered.size
+        room, past_changes = bytes_max - gathered.size, self.log.past_changes
         for _ in range(READS_MAX):
             if offset >= end or count_left <= 0 or (gathered.size and room < self.message_bytes):
                 break
@@ -201,6 +203,8 @@ class LogGatherer:
         gathered.scanned_to = offset
         asked_for = (plan.look_max - count_left) * self.message_bytes
         gathered.is_sparse = gathered.parts_size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
+        if gathered.is_sparse and self.recent is not None:
+            self.recent.note(gathered.parts[-1], past_changes)
 
     async def read_keys(self, runs: Sequence[Run]) -> list[Keyed]:
         """The keys of these messages, as far as the log has them, read in order; neighbours in one read."""
@@ -215,7 +219,7 @@ class LogGatherer:
         return found
 
     async def _read_near(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
-        """From the read cache, if there is one and it has the batch."""
+        """From the read cache, if it has the batch."""
         log, recent = self.log, self.recent
         if recent is None:
             return await self.read(offset, bytes_max)
@@ -224,7 +228,7 @@ class LogGatherer:
         if kept is not None:
             return LogSlice(kept.data, kept.end, log.log_start, log.high_watermark)
         found = await self.read(offset, bytes_max)
-        if isinstance(found, LogSlice):
+        if self.reads_again and isinstance(found, LogSlice):
             recent.note(found.data, past_changes)
         return found
 

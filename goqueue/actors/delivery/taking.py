@@ -99,7 +99,7 @@ class Taking:
     async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
         ledger, log, cache = here.ledger, self.log, self.cache
         gatherer = LaneGatherer(log, cache.indexes, cache.stretches)
-        gatherer.recent = cache.batches if ledger.settings.key_order else None
+        gatherer.recent, gatherer.reads_again = cache.batches, ledger.settings.key_order
         for _ in range(TRIES_MAX):
             if ledger.lacks_keys:
                 ledger.learn_keys(await gatherer.read_keys(ledger.unsettled()))

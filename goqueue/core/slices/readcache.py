@@ -4,8 +4,8 @@
 share no reads, and each delivery takes a few records of each lane; without the cache a batch would be read and
 taken apart several times for each lane. A lane that is read continuously is read in larger pieces.
 
-`BatchCache` keeps the batches that were read last, for a group that keeps the order of keys: it holds messages of a
-batch back and delivers them later, a few at a time.
+`BatchCache` keeps batches of which few messages were wanted: the next delivery takes more of them. A group that
+keeps the order of keys holds messages of a batch back and delivers them later, so all that it reads is kept.
 
 Both are emptied when something has changed in the part of the log that was read. `BatchIndexes` are true of a batch
 wherever it lies, so they stay.
@@ -48,6 +48,9 @@ class BatchCache:
         if len(found) > BATCHES_AT_A_TIME or past_changes != self.kept.past_changes:
             return
         for envelope, position in found:
+            known = self.kept.use(envelope.base_offset)
+            if known is not None and len(known.data) == envelope.size:
+                continue
             batch = bytes(view[position : position + envelope.size])
             kept = CachedBatch(envelope.base_offset, envelope.end_offset, batch)
             self.kept.keep(kept.base, kept, len(batch))

@@ -40,6 +40,20 @@ async def test_few_messages_of_a_large_batch_travel_alone(
         assert offsets(await there.take(7)) == list(range(5, 12))
 
 
+async def test_few_messages_after_each_other_take_one_read(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with desk(disk) as there:
+        await there.publish(*map(value, range(COUNT)))
+        assert offsets(await there.take(1)) == [0]
+        before = disk.counts.reads
+        assert [offsets(await there.take(1)) for _ in range(3)] == [[1], [2], [3]]
+        assert disk.counts.reads == before
+        await there.publish(*map(value, range(COUNT)))
+        await there.take(COUNT // 2)
+        before = disk.counts.reads
+        assert [*map(values, [await there.take(COUNT // 2 - 4), await there.take(1)])][1] == [value(0)]
+        assert disk.counts.reads > before, "the next batch is another one"
+
+
 async def test_many_messages_of_a_batch_travel_in_it(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with desk(disk) as there:
         await there.publish(*map(value, range(COUNT)))
