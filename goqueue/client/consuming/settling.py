@@ -86,7 +86,7 @@ class Saying:
             self.on_end(self)
 
 
-class Part(NamedTuple):
+class SaidPart(NamedTuple):
     saying: Saying
     portion: Portion
 
@@ -163,7 +163,7 @@ class Settling:
             except GoQueueError as error:
                 self._answered(some, error)
 
-    def _answered(self, entries: Sequence["Entry"], answer: Answer | GoQueueError) -> None:
+    def _answered(self, entries: Sequence["FrameEntry"], answer: Answer | GoQueueError) -> None:
         if isinstance(answer, GoQueueError):
             failed = final(answer)
             for _, _, parts in entries:
@@ -180,14 +180,14 @@ class Settling:
                 for part in parts:
                     self._note_part(part, settled)
 
-    def _note_failure(self, part: Part, failed: GoQueueError) -> None:
+    def _note_failure(self, part: SaidPart, failed: GoQueueError) -> None:
         if failed.retryable:
             part.saying.again.append(part.portion)
         else:
             part.saying.outcome.error = part.saying.outcome.error or failed
         part.saying.end_one()
 
-    def _note_part(self, part: Part, settled: SettledDelivery) -> None:
+    def _note_part(self, part: SaidPart, settled: SettledDelivery) -> None:
         saying, portion = part
         if settled.error is not None and settled.error.retryable:
             saying.again.append(portion)
@@ -248,17 +248,17 @@ ENDING = frozenset({Action.ACK, Action.NACK, Action.REJECT, Action.RELEASE})
 """Afterwards the message is no longer in flight here."""
 
 
-class Entry(NamedTuple):
+class FrameEntry(NamedTuple):
     """What a frame says of one delivery, and whose portions these are."""
 
     word: Word
     portion: Portion
-    parts: list[Part]
+    parts: list[SaidPart]
 
 
-def _combined(sayings: Sequence[Saying]) -> list[Entry]:
+def _combined(sayings: Sequence[Saying]) -> list[FrameEntry]:
     """Portions of the same delivery that are settled in the same way, one behind the other, travel as one."""
-    entries: list[Entry] = []
+    entries: list[FrameEntry] = []
     last: dict[ReceivedDelivery, int] = {}
     for saying in sayings:
         for portion in saying.portions:
@@ -267,22 +267,22 @@ def _combined(sayings: Sequence[Saying]) -> list[Entry]:
                 entries[place] = _with(entries[place], saying, portion)
             else:
                 last[portion.delivery] = len(entries)
-                entries.append(Entry(saying.word, portion, [Part(saying, portion)]))
+                entries.append(FrameEntry(saying.word, portion, [SaidPart(saying, portion)]))
     return entries
 
 
-def _fits(entry: Entry, word: Word, portion: Portion) -> bool:
+def _fits(entry: FrameEntry, word: Word, portion: Portion) -> bool:
     return entry.word == word and entry.portion.messages is not None and portion.messages is not None
 
 
-def _with(entry: Entry, saying: Saying, portion: Portion) -> Entry:
+def _with(entry: FrameEntry, saying: Saying, portion: Portion) -> FrameEntry:
     """The list of a combined portion belongs to it alone, and grows."""
     some, more = entry.portion.messages, portion.messages
     assert some is not None
     assert more is not None
     messages = some if len(entry.parts) > 1 and isinstance(some, list) else list(some)
     messages.extend(more)
-    entry.parts.append(Part(saying, portion))
+    entry.parts.append(SaidPart(saying, portion))
     return entry._replace(portion=Portion(portion.delivery, messages))
 
 

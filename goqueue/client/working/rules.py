@@ -46,7 +46,7 @@ class Worked(NamedTuple):
 class Working:
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
-        self._work: Work | None = None
+        self._work: Workload | None = None
         self._taking, self._cut_off = trio.CancelScope(), trio.CancelScope()
         self._token: trio.lowlevel.TrioToken | None = None
         self._drain_seconds = math.inf
@@ -77,7 +77,7 @@ class Working:
         if self._is_stopping:
             self._note_stop()
         async with PlainNursery() as tasks:
-            self._work = work = Work(self._concurrency, consumer, self._supply, tasks)
+            self._work = work = Workload(self._concurrency, consumer, self._supply, tasks)
             with self._cut_off:
                 async with run_handlers(work) as handlers:
                     with self._taking:
@@ -93,7 +93,7 @@ class Working:
         self._cut_off.deadline = min(self._cut_off.deadline, trio.current_time() + self._drain_seconds)
 
 
-class Work:
+class Workload:
     """The messages at work, and those that come next."""
 
     def __init__(self, concurrency: int, consumer: QueueConsumer, supply: Supply, tasks: trio.Nursery) -> None:

@@ -31,7 +31,7 @@ async def nack(consumer: Consumer, message: LeasedMessage, reason: str) -> None:
 
 
 def note_ack_error(error: GoQueueError) -> None:
-    """Of an ack that nobody waits for."""
+    """Log the error of an ack that is not waited for."""
     if isinstance(error, StaleReceipt):
         logger.warning("a handler was done too late: %s; it comes again", error.message)
     else:
