@@ -94,4 +94,8 @@ class Deadlines(Generic[Key]):
 
 def earliest(*deadlines: float | None) -> float | None:
     """The earliest of these, each of which may be missing."""
-    return min([deadline for deadline in deadlines if deadline is not None], default=None)
+    found = None
+    for deadline in deadlines:
+        if deadline is not None and (found is None or deadline < found):
+            found = deadline
+    return found

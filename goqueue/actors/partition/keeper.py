@@ -6,11 +6,11 @@ written meanwhile do not wait for a turn of the partition, too.
 """
 
 import logging
-import math
 from collections.abc import Callable
 
 import trio
 
+from goqueue.core.deadlines import earliest
 from goqueue.core.log.durability import CheckpointSchedule, SyncSchedule, idle_seconds_of
 from goqueue.errors import DiskFull, TooManyFiles
 from goqueue.storage.log.log import Log
@@ -44,9 +44,11 @@ class LogKeeper:
 
     def next_deadline(self) -> float | None:
         """When to call `begin_what_is_due`. The task itself sees what falls due while it works."""
-        deadlines = [self._syncs.next_deadline(), self._checkpoints.next_deadline()]
-        earliest = trio.current_time() if self._is_busy else -math.inf
-        return min((each for each in deadlines if each is not None and each > earliest), default=None)
+        syncs, checkpoints = self._syncs.next_deadline(), self._checkpoints.next_deadline()
+        if not self._is_busy:
+            return earliest(syncs, checkpoints)
+        now = trio.current_time()
+        return min((each for each in (syncs, checkpoints) if each is not None and each > now), default=None)
 
     def begin_what_is_due(self, now: float) -> None:
         if not self._is_busy and self._is_due(now):

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeVarTuple, Unpack
 
 import trio
 
-from goqueue.actors.runtime.handlers import Handler, Manner, add_handlers, marks_of
+from goqueue.actors.runtime.handlers import Handler, add_handlers, marks_of
 from goqueue.actors.runtime.life import Life
 from goqueue.actors.runtime.messages import Letter, News
 from goqueue.actors.runtime.ref import ActorRef
@@ -100,13 +100,14 @@ class Actor:
 
     async def handle(self, letter: Letter) -> None:
         """Give one letter to the method that is marked for it."""
-        handler = self._handler_for(letter.message)
+        message = letter.message
+        handler = self._handlers.get(type(message)) or self._handler_for(message)
         try:
-            if handler.manner is Manner.DEFERS:
-                await handler.method(letter.message, letter.reply)
+            if handler.defers:
+                await handler.method(message, letter.reply)
                 letter.reply.deferred = True
             else:
-                self._life.answer(letter.reply, await handler.method(letter.message))
+                self._life.answer(letter.reply, await handler.method(message))
         except Exception as error:
             if not self._life.refuse(letter.reply, error):
                 raise

@@ -42,7 +42,7 @@ class Mark:
 class Handler:
     """Handles the messages of one class, for one actor."""
 
-    manner: Manner
+    defers: bool
     method: Callable[..., Awaitable[Any]]
 
 
@@ -87,7 +87,7 @@ def add_handlers(table: dict[type[Any], Handler], owner: object) -> None:
         if mark.kind in table:
             known = table[mark.kind].method.__qualname__
             raise TypeError(f"{mark.kind.__name__} is handled twice: in {known} and in {type(owner).__name__}")
-        table[mark.kind] = Handler(mark.manner, getattr(owner, mark.method))
+        table[mark.kind] = Handler(mark.manner is Manner.DEFERS, getattr(owner, mark.method))
 
 
 @cache

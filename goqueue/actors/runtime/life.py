@@ -9,6 +9,7 @@ A turn takes what is there: the deadline if it has passed, then news, then up to
 waits for an answer gets `ActorDied`; after that no task of this life is left.
 """
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
 
@@ -37,6 +38,8 @@ class Life:
         """The number of finite background tasks: a stop waits for their end."""
         self._held: dict[Reply[Any], tuple[Any, BaseException | None]] = {}
         self._holds_answers = False
+        self._now = -math.inf
+        """When a deadline was looked at last."""
         self.was_ready = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -95,12 +98,14 @@ class Life:
     async def _turn(self, actor: "Actor") -> None:
         mailbox = self.mailbox
         deadline = actor.next_deadline()
-        batch = await mailbox.gather(actor.batch_max, deadline)
+        batch = await mailbox.gather(actor.batch_max, deadline, self._now)
         mailbox.counts.turns += 1
         if not batch:
             deadline = actor.next_deadline()  # it may have moved, which ended the wait
-        if deadline is not None and deadline <= (now := trio.current_time()):
-            await actor.tick(now)
+        if deadline is not None:
+            self._now = now = trio.current_time()
+            if deadline <= now:
+                await actor.tick(now)
         if mailbox.has_news:
             for sender, news in mailbox.take_news():
                 await actor.handle_news(sender, news)

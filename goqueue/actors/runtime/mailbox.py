@@ -6,8 +6,8 @@ Letters wait in a bounded channel, news in slots. Three rules keep callers and s
   room included) and tells every caller that the actor died, in one step.
 - A reply is in the list of the unsettled from the moment its letter is taken until it is settled. However an actor
   ends, that list and the channel together name every caller that still waits.
-- News never takes room in the channel. An actor that sleeps is woken by a token handed straight to its
-  sleeping task; one that works looks at its news before it sleeps again.
+- News never takes room in the channel. An actor that sleeps is woken by whatever comes, and one that works looks at
+  its letters and its news before it sleeps again.
 
 Deadlines are kept by an alarm that goes on from one sleep to the next: most actors sleep a thousand times until the
 same deadline, and a cancel scope for each sleep would cost as much as the letter that ends it.
@@ -79,7 +79,7 @@ class Mailbox:
         self.unsettled: dict[Reply[Any], None] = {}
         self._accepts = False
         self._news: dict[tuple[str, type[News]], News] = {}
-        self._send, self._receive = trio.open_memory_channel[Letter | None](size_max)
+        self._send, self._receive = trio.open_memory_channel[Letter](size_max)
         self._expected_of: CallWait | None = None
         self._moved: trio.Event | None = None
         self._alarm_at = math.inf
@@ -145,7 +145,7 @@ class Mailbox:
         except trio.WouldBlock:
             await self._post_when_room(letter)
         else:
-            self.idle = False
+            self.wake()
 
     async def _post_when_room(self, letter: Letter) -> None:
         try:
@@ -165,7 +165,7 @@ class Mailbox:
         except trio.WouldBlock:
             return False
         self._count_in()
-        self.idle = False
+        self.wake()
         return True
 
     def post_news(self, sender: str, news: News) -> None:
@@ -175,10 +175,11 @@ class Mailbox:
         self.wake()
 
     def wake(self) -> None:
-        """Make the actor look at its deadline, news and state again."""
+        """Make the actor look at its letters, deadline, news and state again."""
         if self.idle:
             self.idle = False
-            self._send.send_nowait(None)
+            assert self.party.task is not None, "it sleeps"
+            trio.lowlevel.reschedule(self.party.task)
 
     def _check_accepts(self) -> None:
         if not self._accepts:
@@ -187,7 +188,8 @@ class Mailbox:
     def _count_in(self) -> None:
         counts = self.counts
         counts.depth += 1
-        counts.depth_highest = max(counts.depth_highest, counts.depth)
+        if counts.depth > counts.depth_highest:
+            counts.depth_highest = counts.depth
 
     # The actor.
 
@@ -199,14 +201,16 @@ class Mailbox:
     def has_news(self) -> bool:
         return bool(self._news)
 
-    async def gather(self, batch_max: int, deadline: float | None) -> list[Letter]:
-        """The letters of a turn: none if news, the deadline or `wake` ended the wait. Yields in any case."""
-        batch: list[Letter] = []
-        self._take_letters(batch, batch_max)
-        if batch or self._news or (deadline is not None and deadline <= trio.current_time()):
+    async def gather(self, batch_max: int, deadline: float | None, now: float) -> list[Letter]:
+        """The letters of a turn: none if news, the deadline or `wake` ended the wait. Yields in any case.
+
+        `now` may be a moment ago: the alarm rings for a deadline that has passed since.
+        """
+        if self.counts.depth or self._news or (deadline is not None and deadline <= now):
             await trio.lowlevel.checkpoint()
         else:
-            await self._sleep(batch, deadline)
+            await self._sleep(deadline)
+        batch: list[Letter] = []
         self._take_letters(batch, batch_max)
         return batch
 
@@ -215,15 +219,17 @@ class Mailbox:
         self._news.clear()
         return news
 
-    async def _sleep(self, batch: list[Letter], deadline: float | None) -> None:
+    async def _sleep(self, deadline: float | None) -> None:
         if deadline is not None and deadline < self._alarm_at:
             self._alarm_at = deadline
             self._alarm_set.set()
         self.idle = True
-        try:
-            self._take(batch, await self._receive.receive())
-        finally:
-            self.idle = False
+        await trio.lowlevel.wait_task_rescheduled(self._rise)
+
+    def _rise(self, _: object) -> trio.lowlevel.Abort:
+        """The actor is cancelled while it sleeps."""
+        self.idle = False
+        return trio.lowlevel.Abort.SUCCEEDED
 
     async def keep_alarm(self) -> None:
         """Wake the actor at its deadline, until cancelled. An alarm that was set too early wakes it once without
@@ -237,14 +243,12 @@ class Mailbox:
                 self.wake()
 
     def _take_letters(self, batch: list[Letter], batch_max: int) -> None:
-        while self.counts.depth and len(batch) < batch_max:
+        counts, receive, unsettled = self.counts, self._receive.receive_nowait, self.unsettled
+        while counts.depth and len(batch) < batch_max:
             try:
-                self._take(batch, self._receive.receive_nowait())
+                letter = receive()
             except trio.WouldBlock:
                 return  # the depth counts a sender that was cancelled and does not know it yet
-
-    def _take(self, batch: list[Letter], letter: Letter | None) -> None:
-        if letter is not None:
-            self.counts.depth -= 1
-            self.unsettled[letter.reply] = None
+            counts.depth -= 1
+            unsettled[letter.reply] = None
             batch.append(letter)

@@ -39,8 +39,10 @@ class Reply(CallWait, Generic[ReplyT]):
     def __init__(
         self, target: Party, unsettled: "dict[Reply[Any], None]", *, wanted: bool, asker: Party | None = None
     ) -> None:
-        own = asker is not None and asker.task is trio.lowlevel.current_task()
-        super().__init__(target, by_own_task=own)
+        # Without a call of the base class: for every request.
+        self.target = target
+        self.by_own_task = asker is not None and asker.task is trio.lowlevel.current_task()
+        self.deferred = False
         self.asker = asker
         self._unsettled = unsettled
         self.wanted = wanted

@@ -19,7 +19,7 @@ from goqueue.actors.partition.appending import Appending
 from goqueue.actors.partition.keeper import LogKeeper
 from goqueue.actors.partition.reading import LogReading
 from goqueue.actors.partition.requests import AwaitMore, Fetch, OffsetAtTime, Produce
-from goqueue.actors.runtime.handlers import Handler, Manner, add_handlers
+from goqueue.actors.runtime.handlers import Handler, add_handlers
 from goqueue.actors.runtime.mailbox import Mailbox
 from goqueue.actors.runtime.messages import Reply, ReplyT, Request
 from goqueue.actors.runtime.ref import ActorRef
@@ -83,7 +83,7 @@ class Asked:
         reply: Reply[ReplyT] = Reply(self._mailbox.party, self._mailbox.unsettled, wanted=True)
         self._mailbox.unsettled[reply] = None
         handler = self._handlers[type(message)]
-        if handler.manner is Manner.DEFERS:
+        if handler.defers:
             await handler.method(message, reply)
         else:
             reply.resolve(await handler.method(message))

@@ -221,8 +221,7 @@ async def test_news_does_not_fail_when_a_sleeping_actor_has_just_been_sent_all_i
     async with running(puppet("p", mailbox_size_max=1)) as ref:
         actor: Puppet = await ref.call(Do(itself))
         await wait_all_tasks_blocked()
-        ref.cast(Do(nothing))  # handed to the sleeping task
-        ref.cast(Do(nothing))  # fills the mailbox
+        ref.cast(Do(nothing))  # fills the mailbox, and wakes the sleeping task
         ref.news("s", Fact(1))
     assert actor.facts == [("s", Fact(1))]
 
