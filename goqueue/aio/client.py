@@ -16,12 +16,17 @@ from goqueue.client.client import Client as TrioClient
 from goqueue.client.client import connect as connect_in_trio
 from goqueue.client.consuming.options import CALLBACKS
 from goqueue.client.link.address import address_of
+from goqueue.client.producing.content import acks_of
+from goqueue.client.producing.intake import Intake
+from goqueue.client.reading.message import Published
+from goqueue.core.names import check_publishable
 from goqueue.environment import Network, WallClock
 from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
 from goqueue.portal.waiting import ask_now
 from goqueue.portal.waiting import opened as opened_host
+from goqueue.types import Acks
 
 
 class Client:
@@ -30,6 +35,7 @@ class Client:
     def __init__(self, host: Host[TrioClient], client: TrioClient) -> None:
         self._host = host
         self._inner = client
+        self._intake = Intake(host, client.ready_publisher, client.publish_as)
 
     # Topics
 
@@ -46,7 +52,18 @@ class Client:
 
     # Publishing
 
-    publish = forwarded(TrioClient.publish)
+    @like(TrioClient.publish)
+    async def publish(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        acks: Acks | int | str = Acks.ALL,
+        **options: Any,
+    ) -> Published:
+        target = check_publishable(topic), acks_of(acks)
+        return await wait_for(self._host.thread, lambda call: self._intake.put(call, target, value, key, options))
 
     @like(TrioClient.producer)
     def producer(self, topic: str, **options: Any) -> Producer:

@@ -12,12 +12,17 @@ from goqueue.client.client import Client as TrioClient
 from goqueue.client.client import connect as connect_in_trio
 from goqueue.client.consuming.options import CALLBACKS
 from goqueue.client.link.address import address_of
+from goqueue.client.producing.content import acks_of
+from goqueue.client.producing.intake import Intake
+from goqueue.client.reading.message import Published
+from goqueue.core.names import check_publishable
 from goqueue.environment import Network, WallClock
 from goqueue.portal.callbacks import in_thread
 from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
 from goqueue.portal.waiting import ask_now, leave, wait_for
+from goqueue.types import Acks
 
 
 class Client:
@@ -26,6 +31,7 @@ class Client:
     def __init__(self, host: Host[TrioClient], client: TrioClient) -> None:
         self._host = host
         self._inner = client
+        self._intake = Intake(host, client.ready_publisher, client.publish_as)
 
     # Topics
 
@@ -42,7 +48,18 @@ class Client:
 
     # Publishing
 
-    publish = forwarded(TrioClient.publish)
+    @like(TrioClient.publish)
+    def publish(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        acks: Acks | int | str = Acks.ALL,
+        **options: Any,
+    ) -> Published:
+        target = check_publishable(topic), acks_of(acks)
+        return wait_for(self._host.thread, lambda call: self._intake.put(call, target, value, key, options))
 
     @like(TrioClient.producer)
     def producer(self, topic: str, **options: Any) -> Producer:

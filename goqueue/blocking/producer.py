@@ -4,10 +4,12 @@ from types import TracebackType
 from typing import Any
 
 from goqueue.blocking.forwarding import forwarded
+from goqueue.client.producing.intake import Intake
 from goqueue.client.producing.producer import Producer as TrioProducer
-from goqueue.portal.forwarding import forwarded_now
+from goqueue.client.reading.message import Published
+from goqueue.portal.forwarding import forwarded_now, like
 from goqueue.portal.host import Host
-from goqueue.portal.waiting import leave, wait_for
+from goqueue.portal.waiting import ask_now, leave, wait_for
 
 
 class Producer:
@@ -16,6 +18,7 @@ class Producer:
     def __init__(self, client: Host[Any], producer: TrioProducer) -> None:
         self._inner = producer
         self._host = Host("producer", lambda: producer, client.thread, within=client, farewell=TrioProducer.flush)
+        self._intake = Intake(self._host, lambda _: producer, producer.send_as)
 
     def __enter__(self) -> "Producer":
         wait_for(self._host.thread, self._host.enter)
@@ -26,8 +29,17 @@ class Producer:
     ) -> None:
         leave(self._host, failed=kind is not None)
 
-    send = forwarded(TrioProducer.send)
-    send_nowait = forwarded_now(TrioProducer.send_nowait)
+    @like(TrioProducer.send)
+    def send(self, value: bytes | None, *, key: bytes | None = None, **options: Any) -> Published:
+        return wait_for(self._host.thread, lambda call: self._intake.put(call, None, value, key, options))
+
+    @like(TrioProducer.send_nowait)
+    def send_nowait(self, value: bytes | None, *, key: bytes | None = None, **options: Any) -> None:
+        if not self._intake.put_nowait(self._inner, value, key, options):
+            ask_now(self._host, self._inner.send_nowait, value, key=key, **options)
+        elif self._intake.is_behind:
+            ask_now(self._host, self._intake.take_all)
+
     send_many = forwarded(TrioProducer.send_many)
     send_many_nowait = forwarded_now(TrioProducer.send_many_nowait)
     flush = forwarded(TrioProducer.flush)

@@ -142,6 +142,16 @@ class Client(Connected):
                 return await publisher.send(value, key=key, **options)
             self._check_open()
 
+    def ready_publisher(self, target: tuple[str, Acks]) -> Producer | None:
+        """The producer behind `publish` for a topic and a kind of acks, if it is open."""
+        return self._publishers.ready(*target)
+
+    async def publish_as(
+        self, target: tuple[str, Acks], value: bytes | None, key: bytes | None, options: Mapping[str, Any]
+    ) -> Published:
+        topic, acks = target
+        return await self.publish(topic, value, key=key, acks=acks, **options)
+
     @like(Producer)
     def producer(self, topic: str, **options: Any) -> Producer:
         """The fast way to publish: `async with client.producer("orders") as producer`."""

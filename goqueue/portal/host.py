@@ -28,6 +28,10 @@ class _Left(Exception):
     """Leaves the block, however that came about."""
 
 
+def _nothing() -> None:
+    """For hosts to which nothing comes but calls."""
+
+
 class Host(Generic[T]):
     def __init__(
         self,
@@ -50,6 +54,16 @@ class Host(Generic[T]):
         self._error: BaseException | None = None
         """The error that ended it before it was left."""
         self._has_failed = self.is_over = False
+        self._before_each: Callable[[], object] = _nothing
+        self._on_closing: Callable[[], object] = _nothing
+
+    def on_closing(self, call: Callable[[], object]) -> None:
+        """Call this in the Trio thread when no more calls are taken, before the context is left."""
+        self._on_closing = call
+
+    def before_each(self, call: Callable[[], object]) -> None:
+        """Call this in the Trio thread before each call, so that what came before it is there."""
+        self._before_each = call
 
     # From any thread
 
@@ -57,7 +71,7 @@ class Host(Generic[T]):
         self.thread.begin(call, lambda: self._spawn(call))
 
     def begin(self, call: Call[AnswerT], function: Callable[[], Awaitable[AnswerT]]) -> None:
-        self.thread.begin(call, lambda: self._start(call, function))
+        self.thread.begin(call, lambda: self._begin(call, function))
 
     def begin_now(self, call: Call[AnswerT], function: Callable[[], AnswerT]) -> None:
         """For functions that do not wait: no task is needed, and calls keep their order."""
@@ -76,16 +90,28 @@ class Host(Generic[T]):
         else:
             nursery.start_soon(self._live, call, name=f"goqueue {self._name}")
 
-    def _start(self, call: Call[AnswerT], function: Callable[[], Awaitable[AnswerT]]) -> None:
+    def _begin(self, call: Call[AnswerT], function: Callable[[], Awaitable[AnswerT]]) -> None:
+        self._before_each()
+        self.start(call, function)
+
+    def start(self, call: Call[AnswerT], function: Callable[[], Awaitable[AnswerT]]) -> None:
         if self._tasks is None:
             call.fail(self._closed())
         else:
             self._tasks.start_soon(self._run, call, function)
 
+    def run_beside(self, function: Callable[[], Awaitable[None]]) -> bool:
+        """A task that is cancelled when the host is left. False when it is not open."""
+        if self._tasks is None:
+            return False
+        self._tasks.start_soon(function)
+        return True
+
     def _perform(self, call: Call[AnswerT], function: Callable[[], AnswerT]) -> None:
         if self._tasks is None:
             call.fail(self._closed())
             return
+        self._before_each()
         try:
             call.succeed(function())
         except BaseException as error:
@@ -128,11 +154,13 @@ class Host(Generic[T]):
                 await self._say_farewell(value)
             finally:
                 self._tasks = None
+                self._on_closing()
                 tasks.cancel_scope.cancel()
 
     async def _say_farewell(self, value: T) -> None:
         if self._farewell is None or self._has_failed:
             return
+        self._before_each()
         with self._leaving[0].scope as scope:
             try:
                 await self._farewell(value)

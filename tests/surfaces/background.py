@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from goqueue import blocking
+from goqueue import aio, blocking
 from goqueue.testing import loopback_broker
 
 LONG = 30.0
@@ -44,6 +44,23 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.001)
+
+
+@contextmanager
+def trio_stands_still(client: blocking.Client | aio.Client) -> Iterator[None]:
+    """Trio's thread does nothing in this block: what needs it waits."""
+    stands, go_on = threading.Event(), threading.Event()
+
+    def stand() -> None:
+        stands.set()
+        assert go_on.wait(LONG)
+
+    client._host.thread.tell(stand)
+    assert stands.wait(LONG)
+    try:
+        yield
+    finally:
+        go_on.set()
 
 
 def calls_under_way(client: blocking.Client) -> int:

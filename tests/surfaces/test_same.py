@@ -16,10 +16,13 @@ from tests.client.test_client import BAD_ADDRESSES
 
 KINDS = ["Client", "Consumer", "DeliveredMessage", "Producer", "Reader"]
 FOR_THE_INSIDE = {
-    "Client": {"call", "close", "open", "spawn"},
+    "Client": {"call", "close", "open", "publish_as", "ready_publisher", "spawn"},
     "Consumer": {"be_patient", "extends_at_work", "next_batch", "serve", "take_back"},
     "DeliveredMessage": set[str](),
-    "Producer": {"is_idle", "open", "retire", "stop"},
+    "Producer": {
+        *("is_idle", "open", "retire", "stop"),
+        *("check_partition", "has_room_for", "room", "send_as", "take", "take_queued"),
+    },
     "Reader": set[str](),
 }
 """What the parts of the client for Trio use of each other. All else with a public name is for programs."""

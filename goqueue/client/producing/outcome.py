@@ -7,7 +7,7 @@ collector.
 
 from collections.abc import Iterator, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, overload
 
 import trio
 
@@ -87,6 +87,23 @@ class Confirmations(Sequence[Published]):
 
 def _equal(one: object, other: object) -> bool:
     return one == other
+
+
+class AnyOutcome(Protocol):
+    """What a sender tells about the messages of a chunk. Methods return how many messages they settled."""
+
+    since: float
+
+    @property
+    def is_settled(self) -> bool: ...
+
+    def confirm(self, places: Sequence[int], topic: str, partition: int, base_offset: Offset | None) -> int: ...
+
+    def fail(self, places: Sequence[int], error: GoQueueError) -> int: ...
+
+    def settle(self, place: int, result: Result) -> int: ...
+
+    def give_up(self, error: GoQueueError) -> int: ...
 
 
 class Outcome:

@@ -4,17 +4,17 @@ This is the interface for programs; `sender.py` sends the messages. Content is c
 buffer, by the same code as for `client.publish`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Unpack
+from typing import Any, Unpack
 
 import trio
 
 from goqueue.client.link.caller import Caller
 from goqueue.client.producing.content import acks_of, all_sound, check_content
 from goqueue.client.producing.options import SendOptions, SendPlan, name_of, send_options, takes_send_options
-from goqueue.client.producing.outcome import Outcome
+from goqueue.client.producing.outcome import AnyOutcome, Outcome
 from goqueue.client.producing.sender import NOBODY, Sender
 from goqueue.client.reading.message import Published
 from goqueue.core.sending.chunk import Chunk
@@ -235,6 +235,55 @@ class Producer:
             failed, self._unheard[:] = list(self._unheard), []
             raise PublishFailed(failed)
 
+    # For messages from other threads, which are checked. `room` and `check_partition` may be called there.
+
+    @property
+    def room(self) -> int:
+        """The number of messages that the buffer has room for; 0 while it is not open."""
+        sender = self._open_sender
+        return 0 if sender is None or sender.is_closed else self._buffer_messages - sender.unsettled
+
+    def check_partition(self, partition: int | None) -> None:
+        """`UnknownPartition` if the topic has no such partition, as far as is known."""
+        self._sender.check_partition(partition)
+
+    def has_room_for(self, count: int, options: Mapping[str, Any]) -> bool:
+        """Whether so many may be taken now; a partition that is not known yet has to be asked for."""
+        if self.room < count:
+            return False
+        try:
+            self.check_partition(options.get("partition"))
+        except UnknownPartition:
+            return False
+        return True
+
+    def take(
+        self,
+        outcome: AnyOutcome,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None],
+        options: Mapping[str, Any],
+    ) -> None:
+        self._sender.add(self._chunk(outcome, self._plan(options), values, keys))
+
+    async def send_as(
+        self, _target: object, value: bytes | None, key: bytes | None, options: Mapping[str, Any]
+    ) -> Published:
+        """Wait for room, or for a partition to be known."""
+        return await self.send(value, key=key, **options)
+
+    def take_queued(
+        self, values: Sequence[bytes | None], keys: Sequence[bytes | None], options: Mapping[str, Any]
+    ) -> None:
+        """Messages for which nobody waits, as those of `send_nowait`: `flush` tells their errors."""
+        outcome = Outcome(len(values), trio.current_time(), self._unheard)
+        try:
+            self.check_partition(options.get("partition"))
+        except UnknownPartition as error:  # the topic was made anew, with fewer
+            outcome.give_up(error)
+        else:
+            self.take(outcome, values, keys, options)
+
     # Into the sender
 
     def _check_open(self) -> None:
@@ -255,11 +304,15 @@ class Producer:
             await sender.wait_for_some()
             self._check_open()
 
-    def _plan(self, options: SendOptions) -> SendPlan:
+    def _plan(self, options: Mapping[str, Any]) -> SendPlan:
         return send_options(self._client.clock.now(), **options)
 
     def _chunk(
-        self, outcome: Outcome, plan: SendPlan, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None
+        self,
+        outcome: AnyOutcome,
+        plan: SendPlan,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
     ) -> Chunk:
         ids, (content, partition, name) = None, plan
         keys = keys if keys and any(keys) else None

@@ -23,6 +23,9 @@ class Publishers:
         self._ready: dict[tuple[str, Acks], Producer] = {}
         self._opening: dict[tuple[str, Acks], trio.Event] = {}
 
+    def ready(self, topic: str, acks: Acks) -> Producer | None:
+        return self._ready.get((topic, acks))
+
     async def to(self, topic: str, acks: Acks) -> Producer:
         """The producer never lingers. It waits for a broker that is away as long as a publish may take."""
         key = topic, acks

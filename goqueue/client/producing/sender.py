@@ -14,13 +14,14 @@ import logging
 import math
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import trio
 
 from goqueue.client.link.caller import Caller
 from goqueue.client.link.link import Link
-from goqueue.client.producing.outcome import Outcome, produced_in
+from goqueue.client.link.topics import Topic
+from goqueue.client.producing.outcome import AnyOutcome, produced_in
 from goqueue.client.producing.partitionqueue import PartitionQueue
 from goqueue.client.producing.topic import FollowedTopic
 from goqueue.client.producing.troubles import SendTroubles
@@ -46,9 +47,6 @@ from goqueue.net.wire.errors import ConnectionLost
 from goqueue.net.wire.kinds import Answer
 from goqueue.types import Acks
 
-if TYPE_CHECKING:
-    from goqueue.client.link.topics import Topic
-
 logger = logging.getLogger("goqueue.producer")
 
 PAUSE_SECONDS = 0.05
@@ -61,7 +59,7 @@ class Sender:
     def __init__(
         self,
         client: Caller,
-        topic: "Topic",
+        topic: Topic,
         acks: Acks,
         gathering: Gathering,
         *,
@@ -90,7 +88,7 @@ class Sender:
         self._troubles = SendTroubles(client)
         self._leaves_with: Link | None = None
         """The connection whose end of turn is awaited."""
-        self._outcomes: deque[Outcome] = deque()
+        self._outcomes: deque[AnyOutcome] = deque()
         self.unsettled = 0
         self._settling = trio.lowlevel.ParkingLot()
         self.is_closed = False
@@ -127,7 +125,10 @@ class Sender:
     def close(self) -> None:
         """Drop unsettled messages, and log their number."""
         self.is_closed = True
-        dropped = self._fail(self._take_all(), Closed("the producer was closed before this was confirmed"))
+        self._drop(self._take_all())
+
+    def _drop(self, chunks: Iterable[Chunk]) -> None:
+        dropped = self._fail(chunks, Closed("the producer was closed before this was confirmed"))
         if dropped:
             logger.warning("%d messages to %s were dropped unconfirmed", dropped, self.topic.name)
 
@@ -135,8 +136,11 @@ class Sender:
 
     def add(self, chunk: Chunk) -> None:
         """Put messages into their send queues and send those that may be sent."""
-        outcome = cast(Outcome, chunk.call)
+        outcome = cast(AnyOutcome, chunk.call)
         self.unsettled += len(chunk)
+        if self.is_closed:
+            self._drop([chunk])
+            return
         self._outcomes.append(outcome)
         for queue in self._distribute(chunk, outcome.since):
             if self._rounds.leave_at_once or queue.messages.is_enough or not self._rounds.is_open:
@@ -276,7 +280,7 @@ class Sender:
     def _confirm(self, queue: PartitionQueue, batch: OutBatch, base_offset: int | None) -> None:
         settled, topic = 0, self.topic.name
         for chunk in () if batch.is_given_up else batch.chunks:
-            settled += cast(Outcome, chunk.call).confirm(chunk.places, topic, queue.partition, base_offset)
+            settled += cast(AnyOutcome, chunk.call).confirm(chunk.places, topic, queue.partition, base_offset)
             base_offset = None if base_offset is None else base_offset + len(chunk)
         self._note_settled(settled)
 
@@ -318,7 +322,7 @@ class Sender:
         movable = self._topic.partitioner.avoid_also(queue.partition) and not batch.may_be_written
         for chunk in queue.messages.refused(batch, range(batch.count)):
             if movable and chunk.partition is None and chunk.keys is None:
-                self._distribute(chunk, cast(Outcome, chunk.call).since)
+                self._distribute(chunk, cast(AnyOutcome, chunk.call).since)
             else:
                 self._fail([chunk], error)
         self.pump_all()
@@ -340,7 +344,7 @@ class Sender:
             queue.messages.add(chunk, trio.current_time())
         else:
             [place], where = chunk.places, RepeatedPublished(self.topic.name, queue.partition, error.offset)
-            self._note_settled(cast(Outcome, chunk.call).settle(place, where))
+            self._note_settled(cast(AnyOutcome, chunk.call).settle(place, where))
 
     def _begin_anew(self, queue: PartitionQueue) -> None:
         """The partition has forgotten this send queue: messages that are certainly unwritten get a new id."""
@@ -366,9 +370,8 @@ class Sender:
     # The topic: it may gain partitions, or be deleted and created again.
 
     @property
-    def topic(self) -> "Topic":
-        """The topic, as far as is known."""
-        return self._topic.now
+    def topic(self) -> Topic:
+        return self._topic.now  # as far as is known
 
     async def refresh(self) -> None:
         """Ask the broker for the topic, and use the answer."""
@@ -401,7 +404,7 @@ class Sender:
         """Messages that were written are gone with the old topic; the rest goes to the new one."""
         for chunk in self._take_all():
             try:
-                self._distribute(chunk, cast(Outcome, chunk.call).since)
+                self._distribute(chunk, cast(AnyOutcome, chunk.call).since)
             except GoQueueError as error:
                 self._fail([chunk], error)
 
@@ -412,7 +415,7 @@ class Sender:
         await self._settling.park()
 
     def _fail(self, chunks: Iterable[Chunk], error: GoQueueError) -> int:
-        settled = sum(cast(Outcome, chunk.call).fail(chunk.places, error) for chunk in chunks)
+        settled = sum(cast(AnyOutcome, chunk.call).fail(chunk.places, error) for chunk in chunks)
         self._note_settled(settled)
         return settled
 
@@ -437,7 +440,7 @@ class Sender:
         while self._outcomes and self._deadline(self._outcomes[0]) <= now:
             self._note_settled(self._outcomes.popleft().give_up(troubles.unwritten(None, seconds)))
 
-    def _deadline(self, outcome: Outcome) -> float:
+    def _deadline(self, outcome: AnyOutcome) -> float:
         return outcome.since + self._delivery_timeout
 
     def _arm(self, deadline: float) -> None:
