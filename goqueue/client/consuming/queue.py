@@ -257,6 +257,7 @@ class QueueConsumer(Consumer):
         self._check_open()
         self._unconfirmed.check()
         self._unconfirmed.ack([self._checked(each) for each in as_messages(messages)])
+        self._unconfirmed.post_soon()
 
     async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
         """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""

@@ -141,11 +141,13 @@ class Settling:
     def _post(self, link: Link) -> None:
         self._is_due = False
         sayings = self._take()
+        if not sayings:
+            return
         if link.is_over:
             self._fail(sayings)
         elif link.has_settlement_room:
             self._send(link, sayings)
-        elif sayings:
+        else:
             self._gathered, self._is_due = sayings, True
             link.when_settlement_room(partial(self._post, link))
 

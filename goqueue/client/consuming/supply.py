@@ -13,7 +13,7 @@ from typing import Any
 
 import trio
 
-from goqueue.client.consuming.delivery import Portion, portions_of
+from goqueue.client.consuming.delivery import LeasedMessage, Portion, portions_of
 from goqueue.client.consuming.leases import Leases
 from goqueue.client.consuming.receiving import Receiving
 from goqueue.client.consuming.settling import Settling
@@ -77,6 +77,13 @@ class Supply:
             return messages
         self._told = messages
         return []
+
+    def ack(self, message: LeasedMessage) -> None:
+        """With the frame in which the next messages begin, or with that of `post_soon`."""
+        self._unconfirmed.ack((message,))
+
+    def post_soon(self) -> None:
+        self._unconfirmed.post_soon()
 
     def _can_tell(self, link: Link | None) -> bool:
         return link is not None and link.has_settlement_room and link.hand_over()

@@ -45,12 +45,15 @@ class Unconfirmed:
     # The program
 
     def ack(self, messages: Sequence[LeasedMessage]) -> None:
-        """Ack these at the end of this turn of the event loop."""
-        if not self._acks:
-            self._settling.post_soon()
+        """Ack these with the next frame; see `post_soon`."""
         self._acks.extend(messages)
         for message in messages:
             message.delivery.acked_soon.add(message.offset)
+
+    def post_soon(self) -> None:
+        """Send what is gathered, if anything, at the end of this turn of the event loop."""
+        if self._acks:
+            self._settling.post_soon()
 
     @property
     def is_full(self) -> bool:
@@ -84,6 +87,8 @@ class Unconfirmed:
     # The settlements
 
     def _collected(self) -> Iterator[Saying]:
+        if not self._acks and not self._begun:
+            return
         acks, self._acks = self._acks, []
         begun, self._begun = self._begun, []
         for word, messages in ((ACK, acks), (BEGIN, begun)):

@@ -152,7 +152,7 @@ class Workload:
     def returned(self, message: LeasedMessage) -> None:
         self._handled += 1
         if is_open(message):
-            self._consumer.ack_soon(message)
+            self._supply.ack(message)
         self._note_end(message)
 
     def raised(self, message: LeasedMessage, error: BaseException) -> None:
@@ -177,6 +177,7 @@ class Workload:
         self._supply.pace.ended(trio.current_time() - begun_at)
         if not self._begun_at and not self._is_taking and not self.is_ending:
             self._begin(self._supply.take_now(self._concurrency))
+        self._supply.post_soon()
         if len(self._begun_at) < self._concurrency:
             self._has_room.set()
 
