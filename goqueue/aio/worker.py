@@ -1,20 +1,20 @@
 """The worker for asyncio: its rules run in the Trio thread, its handlers as tasks in the program's event loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeAlias
 
-import trio
-
 from goqueue.aio.client import connect
 from goqueue.aio.consumer import run_worker
 from goqueue.client.consuming.delivery import DeliveredMessage
-from goqueue.client.working.handlers import in_tasks
+from goqueue.client.working.handlers import Handlers, HandlersToldOfEnds
+from goqueue.client.working.outside import HandlerCancelled, OutsideHandlers, run_outside
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import AnyWorker, check_async, with_parameters_of
+from goqueue.portal.thread import TrioThread
 
 Handler: TypeAlias = Callable[[DeliveredMessage], Awaitable[object]]
 
@@ -31,7 +31,7 @@ class Worker(AnyWorker[Handler]):
         with self._begun():
             loop = _Loop(self._handler)
             async with connect(**self._connecting) as client:
-                return await run_worker(client.consumer(**self._consuming), self._working, in_tasks(loop.handle))
+                return await run_worker(client.consumer(**self._consuming), self._working, loop.run)
 
 
 @with_parameters_of(Worker)
@@ -43,40 +43,33 @@ async def worker(*arguments: Any, **named: Any) -> Worked:
     return await Worker(*arguments, **named).run()
 
 
-class HandlerCancelled(Exception):
-    """A handler ended as if it had been cancelled, though the worker has not done so: it has failed."""
-
-
 class _LoopGone(BaseException):
     """The event loop was closed while handlers were to run in it. Nobody is there who could hear it."""
 
 
 class _Loop:
-    """The program's event loop, as the Trio thread sees it. Handlers have the context in which the worker runs."""
+    """The program's event loop, as the Trio thread sees it. Handlers have the context in which the worker runs.
+
+    Messages cross to the loop in groups, and so do the ends of handlers on their way back.
+    """
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
+        self._tasks: dict[asyncio.Task[None], DeliveredMessage] = {}
 
-    async def handle(self, message: DeliveredMessage) -> None:
-        running = _Running(trio.lowlevel.current_trio_token())
-        self._tell(partial(self._begin, running, message))
-        try:
-            await running.ended.wait()
-        except trio.Cancelled:
-            self._tell(running.cancel)
-            with trio.CancelScope(shield=True):
-                await running.ended.wait()
-            raise
-        if running.error is not None:
-            raise running.error
+    def run(self, thread: TrioThread, ends: HandlersToldOfEnds) -> AbstractAsyncContextManager[Handlers]:
+        self._thread = thread
+        self._handlers = OutsideHandlers(ends, self._start)
+        return run_outside(self._handlers, self._cancel)
 
-    def _begin(self, running: "_Running", message: DeliveredMessage) -> None:
-        running.begin(self._loop.create_task(self._call(message), context=self._context.copy()))
+    def _start(self, messages: Sequence[DeliveredMessage]) -> None:
+        self._tell(partial(self._begin, messages))
 
-    async def _call(self, message: DeliveredMessage) -> None:
-        await self._handler(message)
+    async def _cancel(self) -> None:
+        self._tell(self._cancel_all)
+        await self._handlers.until_all_cancelled()
 
     def _tell(self, what: Callable[[], object]) -> None:
         try:
@@ -84,26 +77,22 @@ class _Loop:
         except RuntimeError:
             raise _LoopGone from None
 
+    # In the loop
 
-class _Running:
-    """A handler's task. Everything but `ended` and `error` is for the event loop's thread."""
+    def _begin(self, messages: Sequence[DeliveredMessage]) -> None:
+        for message in messages:
+            task = self._loop.create_task(self._call(message), context=self._context.copy())
+            self._tasks[task] = message
+            task.add_done_callback(self._note_end)
 
-    def __init__(self, token: trio.lowlevel.TrioToken) -> None:
-        self._token = token
-        self._task: asyncio.Task[None] | None = None
-        self.ended = trio.Event()
-        self.error: BaseException | None = None
+    async def _call(self, message: DeliveredMessage) -> None:
+        await self._handler(message)
 
-    def begin(self, task: asyncio.Task[None]) -> None:
-        self._task = task
-        task.add_done_callback(self._note_end)
-
-    def cancel(self) -> None:
-        assert self._task is not None, "it is told to begin first"
-        if not self._task.cancelling():  # as by a loop that ends; a second time would disturb its cleaning up
-            self._task.cancel()
+    def _cancel_all(self) -> None:
+        for task in self._tasks:
+            if not task.cancelling():  # as by a loop that ends; a second time would disturb its cleaning up
+                task.cancel()
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        self.error = HandlerCancelled("somebody cancelled it") if task.cancelled() else task.exception()
-        with suppress(trio.RunFinishedError):
-            self._token.run_sync_soon(self.ended.set)
+        error = HandlerCancelled("somebody cancelled it") if task.cancelled() else task.exception()
+        self._thread.tell(partial(self._handlers.note_end, self._tasks.pop(task), error))

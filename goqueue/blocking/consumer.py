@@ -15,7 +15,7 @@ from goqueue.client.consuming.delivery import LeasedMessage
 from goqueue.client.consuming.parcel import Parcel
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.streaming.consumer import StreamConsumer
-from goqueue.client.working.handlers import RunHandlers
+from goqueue.client.working.outside import RunOutside
 from goqueue.client.working.rules import Worked, Working
 from goqueue.portal.buffer import MessageBuffer
 from goqueue.portal.host import Host
@@ -136,10 +136,10 @@ class Consumer:
     resume = forwarded(TrioConsumer.resume)
 
 
-def run_worker(consumer: Consumer, working: Working, run_handlers: RunHandlers) -> Worked:
+def run_worker(consumer: Consumer, working: Working, run_outside: RunOutside) -> Worked:
     """The rules of a worker, in the Trio thread, with this consumer, which is entered and left for it."""
     inner = consumer._inner
     assert isinstance(inner, QueueConsumer)
     working.attach(inner)
     with consumer:
-        return ask(consumer._host, working.run, inner, run_handlers)
+        return ask(consumer._host, working.run, inner, partial(run_outside, consumer._host.thread))

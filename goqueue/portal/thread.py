@@ -171,6 +171,12 @@ class Clearable(Protocol):
 new_lock = threading.Lock
 """A lock for state that Trio's thread shares with others; held for a moment."""
 
+
+def start_thread(work: Callable[[], object], name: str) -> None:
+    """A thread that does not keep the process alive."""
+    threading.Thread(target=work, name=name, daemon=True).start()
+
+
 emptied_in_children: "WeakSet[Clearable]" = WeakSet()
 """Cleared in a child: what was fetched belongs to the parent."""
 
