@@ -107,7 +107,7 @@ def test_the_figures_behind_the_page_are_whole() -> None:
     """Plots, page and data are of one run."""
     kept = {path.name: json.loads(path.read_text()) for path in (ROOT / "docs/plots").glob("*.json")}
     page = (ROOT / "docs/performance.md").read_text()
-    assert set(kept) == {"peers.json", *(f"{name}.json" for name in SHOWN)}
+    assert set(kept) == {"peers.json", "natural.json", *(f"{name}.json" for name in SHOWN)}
     for name in (f"{name}.json" for name in SHOWN):
         for line in rows_of_page([Figure(**each) for each in kept[name]["figures"]]):
             assert line in page

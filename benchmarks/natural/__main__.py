@@ -51,7 +51,7 @@ def searched(row: Row) -> str:
 
 def program_of(row: Row) -> tuple[object, ...]:
     """A tiny run has one row of each."""
-    return row.program, row.options.get("surface"), row.options.get("confirm_acks")
+    return row.program, *(row.options.get(name) for name in ("surface", "confirm_acks", "handler"))
 
 
 def measure(rows: list[Row], folder: Path, sizes: Sizes, tell: Tell) -> Report:
@@ -71,9 +71,12 @@ def lacking(row: Row, missing: Mapping[str, str]) -> str | None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     sizes = SIZES[options.size]
     rows = chosen_rows(options)
+    if not rows:
+        parser.error("no row has these words; the names of rows are in the tables")
     sizes = replace(sizes, runs=options.runs or sizes.runs)
     with (
         tempfile.TemporaryDirectory() as folder,

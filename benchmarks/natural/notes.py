@@ -47,9 +47,9 @@ def _count(task: Task) -> int:
     return path.stat().st_size // RECORD.size if path.exists() else 0
 
 
-def sample_of_notes(task: Task) -> Sample:
+def sample_of_notes(task: Task, settle_seconds: float = EXTRA_SECONDS) -> Sample:
     """From the first message that was handled to the last one. Each must have been handled once."""
-    time.sleep(EXTRA_SECONDS)
+    time.sleep(settle_seconds)
     records = sorted(RECORD.iter_unpack(Path(task.notes).read_bytes()), key=lambda record: record[1])
     handled = Counter(number for number, *_ in records)
     check_count(sum(handled[number] == 1 for number in range(task.count)), task.count, "handled once")

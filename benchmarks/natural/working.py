@@ -9,6 +9,7 @@ from typing import Protocol
 
 from benchmarks.children import end
 from benchmarks.natural.notes import sample_of_notes, wait_for_notes
+from benchmarks.natural.programs.handling import check_counted
 from benchmarks.natural.task import Sample, Task
 from benchmarks.peers.workload import Wrong, check_count
 
@@ -35,6 +36,7 @@ def work(jobs: Jobs, task: Task) -> Sample:
         _wait_until_acked(jobs, task)
         sample = sample_of_notes(task)
     check_count(jobs.jobs_left(task), 0, "left over")
+    check_counted(task)
     jobs.forget_jobs(task)
     return sample
 

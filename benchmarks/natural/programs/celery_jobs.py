@@ -1,14 +1,13 @@
 """Celery on Redis: `.delay`, and a worker with threads. Results are not kept; acks are early, as is usual."""
 
 import sys
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
 import redis
 from celery import Celery
 
 from benchmarks.natural.meter import Meter
-from benchmarks.natural.notes import noting
+from benchmarks.natural.programs.handling import count_one, note
 from benchmarks.natural.programs.threads import run_in_threads
 from benchmarks.natural.task import Task, given_task
 from benchmarks.peers.workload import check_count
@@ -19,25 +18,15 @@ app = Celery("benchmark", broker=TASK.addresses["redis"])
 app.conf.task_default_queue = TASK.name
 
 
-@cache
-def note() -> Any:
-    return noting(TASK)
-
-
-@cache
-def counter() -> Any:
-    return redis.Redis.from_url(TASK.addresses["counter"])
-
-
 @app.task(ignore_result=True)  # type: ignore[untyped-decorator]
 def nothing(number: int) -> None:
-    note()(number)
+    note(number)
 
 
 @app.task(ignore_result=True)  # type: ignore[untyped-decorator]
 def count(number: int) -> None:
-    counter().incr("handled")
-    note()(number)
+    count_one()
+    note(number)
 
 
 # Enqueueing

@@ -1,15 +1,13 @@
 """Dramatiq on Redis: `.send`, and a worker of one process with threads."""
 
 import sys
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
 import dramatiq
-import redis
 from dramatiq.brokers.redis import RedisBroker
 
 from benchmarks.natural.meter import Meter
-from benchmarks.natural.notes import noting
+from benchmarks.natural.programs.handling import count_one, note
 from benchmarks.natural.programs.threads import run_in_threads
 from benchmarks.natural.task import Task, given_task
 from benchmarks.peers.workload import check_count
@@ -20,25 +18,15 @@ broker = RedisBroker(url=TASK.addresses["redis"])
 dramatiq.set_broker(broker)
 
 
-@cache
-def note() -> Any:
-    return noting(TASK)
-
-
-@cache
-def counter() -> Any:
-    return redis.Redis.from_url(TASK.addresses["counter"])
-
-
 @dramatiq.actor(queue_name=TASK.name)  # type: ignore[untyped-decorator]
 def nothing(number: int) -> None:
-    note()(number)
+    note(number)
 
 
 @dramatiq.actor(queue_name=TASK.name)  # type: ignore[untyped-decorator]
 def count(number: int) -> None:
-    counter().incr("handled")
-    note()(number)
+    count_one()
+    note(number)
 
 
 # Enqueueing

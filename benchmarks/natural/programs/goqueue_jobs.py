@@ -5,12 +5,9 @@ The worker on Trio is started by `goqueue work`, the others by a program of a fe
 
 import asyncio
 import sys
-from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import goqueue
-from benchmarks.natural.notes import noting
+from benchmarks.natural.programs.handling import count_one, count_one_async, note
 from benchmarks.natural.programs.on_blocking import fill, lag_of
 from benchmarks.natural.task import Task, given_task
 from goqueue import aio, blocking
@@ -18,44 +15,25 @@ from goqueue import aio, blocking
 NAME = "benchmarks.natural.programs.goqueue_jobs"
 
 
-@cache
-def note() -> Callable[[int], None]:
-    return noting(given_task())
-
-
 # Handlers
 
 
 def nothing(message: blocking.DeliveredMessage) -> None:
-    note()(int(message.value))
+    note(int(message.value))
 
 
 def count(message: blocking.DeliveredMessage) -> None:
-    counter().incr("handled")
-    note()(int(message.value))
+    count_one()
+    note(int(message.value))
 
 
 async def nothing_async(message: goqueue.DeliveredMessage) -> None:
-    note()(int(message.value))
+    note(int(message.value))
 
 
 async def count_async(message: goqueue.DeliveredMessage) -> None:
-    await async_counter().incr("handled")
-    note()(int(message.value))
-
-
-@cache
-def counter() -> Any:
-    import redis  # noqa: PLC0415  # only the handlers that count need it
-
-    return redis.Redis.from_url(given_task().addresses["counter"])
-
-
-@cache
-def async_counter() -> Any:
-    from redis import asyncio as redis  # noqa: PLC0415
-
-    return redis.Redis.from_url(given_task().addresses["counter"])
+    await count_one_async()
+    note(int(message.value))
 
 
 # Workers

@@ -1,14 +1,13 @@
 """RQ on Redis: `enqueue`, and a SimpleWorker, which has one slot. Its usual worker forks for each job."""
 
 import sys
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
 import redis
 from rq import Queue
 
 from benchmarks.natural.meter import Meter
-from benchmarks.natural.notes import noting
+from benchmarks.natural.programs.handling import count_one, note
 from benchmarks.natural.programs.threads import run_in_threads
 from benchmarks.natural.task import Task, given_task
 from benchmarks.peers.workload import check_count
@@ -18,23 +17,13 @@ TASK = given_task()
 queue = Queue(TASK.name, connection=redis.Redis.from_url(TASK.addresses["redis"]))
 
 
-@cache
-def note() -> Any:
-    return noting(TASK)
-
-
-@cache
-def counter() -> Any:
-    return redis.Redis.from_url(TASK.addresses["counter"])
-
-
 def nothing(number: int) -> None:
-    note()(number)
+    note(number)
 
 
 def count(number: int) -> None:
-    counter().incr("handled")
-    note()(number)
+    count_one()
+    note(number)
 
 
 # Enqueueing
