@@ -17,6 +17,8 @@ SMALL = 4 * 1024
 class TcpStream(trio.abc.HalfCloseableStream):
     def __init__(self, inner: trio.SocketStream) -> None:
         self._inner = inner
+        self._descriptor = inner.socket.fileno()
+        """-1 once this end has closed it: the system may give the number to another file then."""
         self._may_have_more = True
 
     @property
@@ -41,7 +43,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
     def send_now(self, data: bytes | bytearray | memoryview) -> int:
         """The number of bytes that the system took at once; the rest is for `send_all`."""
         try:
-            return os.write(self._inner.socket.fileno(), data)
+            return os.write(self._descriptor, data)
         except OSError:
             return 0  # no room, or no connection: `send_all` waits, or raises
 
@@ -52,12 +54,11 @@ class TcpStream(trio.abc.HalfCloseableStream):
         await self._inner.send_eof()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        descriptor = self._inner.socket.fileno()
         while True:
             try:
-                if not self._may_have_more and descriptor >= 0:  # a read would most often be in vain
-                    await trio.lowlevel.wait_readable(descriptor)
-                received = os.read(descriptor, max_bytes or RECEIVE_SIZE)
+                if not self._may_have_more and self._descriptor >= 0:  # a read would most often be in vain
+                    await trio.lowlevel.wait_readable(self._descriptor)
+                received = os.read(self._descriptor, max_bytes or RECEIVE_SIZE)
                 self._may_have_more = len(received) > SMALL
                 return received
             except BlockingIOError:
@@ -66,6 +67,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
                 return await self._inner.receive_some(max_bytes)
 
     async def aclose(self) -> None:
+        self._descriptor = -1
         await self._inner.aclose()
 
 

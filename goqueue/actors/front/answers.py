@@ -10,7 +10,7 @@ import trio
 
 from goqueue.errors import Closed, GoQueueError, ProtocolError
 from goqueue.net.session.server import ServerSession
-from goqueue.net.transport.transport import Transport, post_lone_frame
+from goqueue.net.transport.transport import Transport
 from goqueue.net.wire.errors import ConnectionLost
 from goqueue.net.wire.kinds import Answer
 
@@ -56,14 +56,12 @@ class AnswerWriter:
 
     def answer(self, correlation: int, answer: Answer, throttle_ms: int = 0, *, is_last: bool = True) -> None:
         """Sent without one more turn of the event loop, if no other answer is about to follow."""
-        session = self._session
-        is_lone = is_last and not session.bytes_waiting
-        session.answer(correlation, answer, throttle_ms)
-        if is_lone and post_lone_frame(session, self._transport):
-            if self._waiting_for_sent:
-                self._waiting_for_sent.unpark_all()
-        else:
+        is_lone = is_last and not self._session.bytes_waiting and self._transport.is_clear
+        frame = self._session.answer(correlation, answer, throttle_ms, is_lone=is_lone)
+        if frame is None or not self._transport.post(frame):
             self._something_to_send.set()
+        elif self._waiting_for_sent:
+            self._waiting_for_sent.unpark_all()
 
     def refuse(self, correlation: int, error: GoQueueError) -> None:
         self._session.refuse(correlation, error)

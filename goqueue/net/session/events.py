@@ -1,7 +1,10 @@
-"""The events of a session for its owner. A frame causes at most one."""
+"""The events of a session for its owner. A frame causes at most one.
+
+Requests and answers are named tuples: these are made for every frame, in half the time of a frozen dataclass.
+"""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from goqueue.errors import GoQueueError
 from goqueue.net.wire.kinds import Answer, Request
@@ -21,16 +24,14 @@ class Welcomed:
     welcome: Welcome
 
 
-@dataclass(frozen=True, slots=True)
-class RequestReceived:
+class RequestReceived(NamedTuple):
     """Answer it once, with `answer` or `refuse`."""
 
     correlation: int
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerReceived:
+class AnswerReceived(NamedTuple):
     correlation: int
     answer: Answer
     throttle_ms: int = 0

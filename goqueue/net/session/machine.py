@@ -90,8 +90,9 @@ class Session(ABC):
         if self.state is SessionState.CLOSED:
             return None
         try:
-            opening = open_frame(data, self._size_max())
-            return self._take(opening) if self.state in GREETED else self._take_greeting(read_body(opening))
+            if self.state in GREETED:
+                return self._take(open_frame(data, self.limits.frame_size_max))
+            return self._take_greeting(read_body(open_frame(data, self.limits.hello_size_max)))
         except ProtocolError as error:
             return self.close(error)
 
@@ -163,9 +164,6 @@ class Session(ABC):
 
     def _step(self, step: Step) -> None:
         self.state = TRANSITIONS[self.state, step]
-
-    def _size_max(self) -> int:
-        return self.limits.frame_size_max if self.state in GREETED else self.limits.hello_size_max
 
     def _send(self, body: Body, correlation: int = NOBODY, throttle_ms: int = 0) -> None:
         message = encode(body, correlation, throttle_ms)

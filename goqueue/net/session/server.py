@@ -1,16 +1,16 @@
 """The end that listens, says welcome and answers."""
 
-from typing import cast
+from typing import Any
 
 from goqueue.errors import GoQueueError, ProtocolError
 from goqueue.net.session.events import Event, HelloReceived, Refused, RequestReceived
 from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION, Session, SessionState, Step
-from goqueue.net.wire.codec import Frame, Opening, read_body
-from goqueue.net.wire.errors import FrameTooLarge, GoingAway, TooManyRequests, UnsupportedVersion, WrongCluster
-from goqueue.net.wire.kinds import ANSWERS, Answer, Request
+from goqueue.net.wire.codec import Frame, Opening, encode, read_body
+from goqueue.net.wire.errors import GoingAway, TooManyRequests, UnsupportedVersion, WrongCluster
+from goqueue.net.wire.kinds import ANSWERS, Answer
 from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.messages import Error, GoAway, Hello, Welcome
-from goqueue.net.wire.parts import Room
+from goqueue.net.wire.parts import Room, message_too_large
 
 
 class ServerSession(Session):
@@ -41,16 +41,25 @@ class ServerSession(Session):
             )
         )
 
-    def answer(self, correlation: int, answer: Answer, throttle_ms: int = 0) -> None:
-        """Answer a request under way. Nothing happens when the session was closed meanwhile."""
+    def answer(
+        self, correlation: int, answer: Answer, throttle_ms: int = 0, *, is_lone: bool = False
+    ) -> bytes | None:
+        """Answer a request under way. Nothing happens when the session was closed meanwhile.
+
+        `is_lone`: no frame waits, and the caller sends this one now, if it is returned.
+        """
         if self.state is SessionState.CLOSED:
-            return
+            return None
         assert type(answer) is ANSWERS[self._under_way[correlation]], "each request has its kind of answer"
-        try:
-            self._send(answer, correlation, throttle_ms)
-            del self._under_way[correlation]
-        except FrameTooLarge as error:
-            self.refuse(correlation, error, throttle_ms)
+        message = encode(answer, correlation, throttle_ms)
+        if len(message) > self.limits.message_size_max:
+            self.refuse(correlation, message_too_large(len(message), self.limits.message_size_max), throttle_ms)
+            return None
+        del self._under_way[correlation]
+        if is_lone and len(message) <= self._outbox.frame_size_max:
+            return message
+        self._outbox.put(correlation, message)
+        return None
 
     def refuse(self, correlation: int, error: GoQueueError, throttle_ms: int = 0) -> None:
         """Answer a request under way with an error."""
@@ -94,7 +103,9 @@ class ServerSession(Session):
             raise ProtocolError(f"a request came under id {correlation}, which is still in use")
         try:
             self._check_room()
-            request = _request_of(read_body(opening, self.limits.items_max))
+            request: Any = read_body(opening, self.limits.items_max).body
+            if type(request) not in ANSWERS:
+                raise ProtocolError(f"{type(request).__name__} is no request")
         except (ProtocolError, TooManyRequests, GoingAway) as error:
             return self._turn_down(correlation, error)
         self._under_way[correlation] = type(request)
@@ -114,12 +125,6 @@ class ServerSession(Session):
     def _turn_down(self, correlation: int, error: GoQueueError) -> Event:
         self._send_error(error, correlation)
         return Refused(correlation, error)
-
-
-def _request_of(frame: Frame) -> Request:
-    if type(frame.body) not in ANSWERS:
-        raise ProtocolError(f"{type(frame.body).__name__} is no request")
-    return cast(Request, frame.body)
 
 
 def _common_version(highest_of_client: int) -> int:

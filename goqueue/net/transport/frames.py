@@ -23,6 +23,7 @@ CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 _DATA = (CONTINUATION, TEXT, BINARY)
 _CONTROL = (CLOSE, PING, PONG)
 FINAL, RESERVED, MASKED = 0x80, 0x70, 0x80
+_WHOLE = FINAL | BINARY
 CONTROL_SIZE_MAX = 125
 PIECES_MAX = 1_024
 """Limit of frames of one message, however small they are, so that receiving it has an end."""
@@ -130,6 +131,8 @@ class FrameReader:
         """The next whole message or control frame, or None until more is fed. `Breach` ends it."""
         while (frame := self._next_frame()) is not None:
             first, payload = frame
+            if first == _WHOLE and self._opcode is None:  # as most often
+                return ReceivedFrame(BINARY, payload)
             opcode = first & 0x0F
             if opcode in _CONTROL or (first & FINAL and self._opcode is None):
                 return ReceivedFrame(opcode, payload)
@@ -140,13 +143,14 @@ class FrameReader:
 
     def _next_frame(self) -> tuple[int, bytes] | None:
         """The first byte and the payload."""
-        self.steps += 1
-        buffer, position = self._buffer, self._position
+        buffer, position, mask_bit = self._buffer, self._position, self._mask_bit
         available = len(buffer) - position
         if available < 2:
             return None
+        self.steps += 1
         first, second = buffer[position], buffer[position + 1]
-        self._check_head(first, second)
+        if first != _WHOLE or second & MASKED != mask_bit or self._opcode is not None:
+            self._check_head(first, second)
         size, begin = second & 0x7F, position + 2
         if size >= 126:
             extra = _U16 if size == 126 else _U64
@@ -158,13 +162,15 @@ class FrameReader:
                 raise Breach(PROTOCOL_ERROR, "a length in more bytes than it needs")
         if len(self._message) + size > self._size_max and first & 0x0F not in _CONTROL:
             raise Breach(TOO_LARGE, f"a message has at most {self._size_max} bytes")
-        key_size = 4 if self._mask_bit else 0
-        end = begin + key_size + size
+        at = begin + 4 if mask_bit else begin
+        end = at + size
         if len(buffer) < end:
             return None
         self._position = end
-        payload = bytes(memoryview(buffer)[begin + key_size : end])
-        return first, mask(payload, bytes(buffer[begin : begin + 4])) if key_size else payload
+        payload = buffer[at:end] if type(buffer) is bytes else bytes(memoryview(buffer)[at:end])
+        if mask_bit and (key := bytes(buffer[begin:at])) != NO_MASK:
+            payload = mask(payload, key)
+        return first, payload
 
     def _check_head(self, first: int, second: int) -> None:
         opcode = first & 0x0F

@@ -59,6 +59,7 @@ class WebsocketTransport:
         self._is_closed = False
         """Closed by this end."""
         self._loss: ConnectionLost | None = None
+        self._is_over = False
         self._has_ended = trio.Event()
         self._is_receiving = False
         self._is_sending = False
@@ -75,14 +76,14 @@ class WebsocketTransport:
     async def send(self, *frames: bytes) -> None:
         if self._is_closed:
             raise Closed("the connection was closed")
-        if self._has_ended.is_set():
+        if self._is_over:
             raise self._loss or ConnectionLost("the other end has closed the connection")
         await self._send(b"".join([encode_frame(BINARY, frame, masked=self._masks) for frame in frames]))
 
     @property
     def is_clear(self) -> bool:
-        is_usable = not (self._is_closed or self._has_said_goodbye or self._is_torn or self._has_ended.is_set())
-        return is_usable and not self._is_sending and not self._rest and self._send_now is not None
+        is_lost = self._is_closed or self._has_said_goodbye or self._is_torn or self._is_over
+        return not (is_lost or self._is_sending or self._rest) and self._send_now is not None
 
     def post(self, frame: bytes) -> bool:
         assert self._send_now is not None, "only a clear way takes what is posted"
@@ -95,19 +96,16 @@ class WebsocketTransport:
             await self._send(b"")
 
     async def receive(self) -> bytes | None:
-        if not self._is_closed:
-            self._is_receiving = True
-            try:
-                return await self._receive()
-            finally:
-                self._is_receiving = False
-        return None
-
-    async def _receive(self) -> bytes | None:
-        while not self._has_ended.is_set():
-            frame = await self._next_frame()
-            if frame is not None:
-                return frame
+        if self._is_closed:
+            return None
+        self._is_receiving = True
+        try:
+            while (received := await self._next_received()) is not None:
+                if received.opcode == BINARY:
+                    return received.payload
+                await self._take_control(received)
+        finally:
+            self._is_receiving = False
         if self._loss is not None and not self._is_closed:
             raise self._loss
         return None
@@ -124,7 +122,7 @@ class WebsocketTransport:
 
     async def ping(self) -> None:
         """Ask for a sign of life. While this end is sending, it waits for one already."""
-        if not self._is_sending and not self._has_ended.is_set():
+        if not self._is_sending and not self._is_over:
             await self._say(PING, b"")
 
     async def give_up(self, reason: str) -> None:
@@ -134,14 +132,25 @@ class WebsocketTransport:
 
     # In
 
-    async def _next_frame(self) -> bytes | None:
-        """One step; the frame, if it is complete."""
-        await self._let_others_run()
-        received = await self._next_received()
-        if received is None:
-            return None
-        if received.opcode == BINARY:
-            return received.payload
+    async def _next_received(self) -> ReceivedFrame | None:
+        """The next message or control frame; None once the connection has ended."""
+        frames = self._frames
+        while not self._is_over:
+            if frames.steps >= TURN_STEPS_MAX:
+                frames.steps = 0
+                await trio.lowlevel.checkpoint()
+            try:
+                received = frames.next()
+            except Breach as breach:
+                await self._say_goodbye(breach.code, breach.reason)
+                self._end(_loss(breach.code, breach.reason))
+            else:
+                if received is not None:
+                    return received
+                await self._read_on()
+        return None
+
+    async def _take_control(self, received: ReceivedFrame) -> None:
         if received.opcode == TEXT:
             await self._close(TEXT_REFUSED, "binary messages only")
             raise ProtocolError("a text message came; frames are binary messages")
@@ -149,23 +158,6 @@ class WebsocketTransport:
             await self._say(PONG, received.payload)
         elif received.opcode == CLOSE:
             await self._take_goodbye(received.payload)
-        return None
-
-    async def _next_received(self) -> ReceivedFrame | None:
-        try:
-            received = self._frames.next()
-        except Breach as breach:
-            await self._say_goodbye(breach.code, breach.reason)
-            self._end(_loss(breach.code, breach.reason))
-            return None
-        if received is None:
-            await self._read_on()
-        return received
-
-    async def _let_others_run(self) -> None:
-        if self._frames.steps >= TURN_STEPS_MAX:
-            self._frames.steps = 0
-            await trio.lowlevel.checkpoint()
 
     async def _read_on(self) -> None:
         self._receiving_since = trio.current_time()
@@ -176,7 +168,7 @@ class WebsocketTransport:
         finally:
             self._receiving_since = math.inf
         if data:
-            self._frames.feed(bytes(data))
+            self._frames.feed(data if type(data) is bytes else bytes(data))
         else:
             self._end(ConnectionLost("the connection ended"))
 
@@ -189,8 +181,8 @@ class WebsocketTransport:
         self._end(None if code in ORDERLY_CODES else _loss(code, reason))
 
     def _end(self, loss: ConnectionLost | None) -> None:
-        if not self._has_ended.is_set():
-            self._loss = loss
+        if not self._is_over:
+            self._loss, self._is_over = loss, True
             self._has_ended.set()
 
     # Out
@@ -240,7 +232,7 @@ class WebsocketTransport:
         with trio.move_on_after(CLOSE_TIMEOUT):
             if not self._is_closed:
                 self._is_closed = True
-                if not self._has_ended.is_set():
+                if not self._is_over:
                     await self._say_goodbye(code, reason)
             await self._wait_for_the_end()
         await trio.aclose_forcefully(self._stream)
@@ -252,10 +244,8 @@ class WebsocketTransport:
         if self._is_receiving:
             await self._has_ended.wait()
         self._is_receiving = True
-        while not self._has_ended.is_set():
-            await self._let_others_run()
-            received = await self._next_received()
-            if received is not None and received.opcode == CLOSE:
+        while (received := await self._next_received()) is not None:
+            if received.opcode == CLOSE:
                 self._end(None)
 
 

@@ -15,25 +15,25 @@ import msgpack
 
 from goqueue.errors import ProtocolError
 from goqueue.net.wire.errors import FrameTooLarge, UnknownKind
-from goqueue.net.wire.fields import U32
+from goqueue.net.wire.fields import U32, U32_MAX
 from goqueue.net.wire.kinds import BODIES, KINDS, Body, Request
 from goqueue.net.wire.limits import Limits
-from goqueue.net.wire.quick import Checker, Unfit, body_checker, built_from, checker_of
+from goqueue.net.wire.quick import Checker, Unfit, body_checker, built_from
 from goqueue.net.wire.registry import name_of
 from goqueue.net.wire.strict import UNREADABLE, Reader, Source, body_reader, reader_of, reason_of
 from goqueue.types import Buffer
 
 RequestT = TypeVar("RequestT", bound=Request)
 
-CORRELATION_MAX = 2**32 - 1
+CORRELATION_MAX = U32_MAX
 NOBODY = 0
 """The correlation id of what neither asks nor answers."""
 HEAD_COUNT = 3
 
 _READERS: dict[int, Reader] = {int(kind): body_reader(body) for kind, body in BODIES.items()}
-_CHECKERS: dict[int, Checker] = {int(kind): body_checker(body) for kind, body in BODIES.items()}
+_CHECKERS: dict[int, Checker] = {}
+"""Each is made when the first body of its kind comes: all of them would take a command longer than its work."""
 _read_u32 = reader_of(U32)
-_check_u32 = checker_of(U32)
 _pack = msgpack.Packer().pack
 """One for all: a packer of its own for each frame would begin with 256 KiB of room."""
 
@@ -57,8 +57,8 @@ class Frame(NamedTuple):
 
 def encode(body: Body, correlation: int = NOBODY, throttle_ms: int = 0) -> bytes:
     kind = KINDS[type(body)]
-    frame = (kind, correlation, body, throttle_ms) if throttle_ms else (kind, correlation, body)
-    return cast(bytes, _pack(frame))
+    packed: bytes = _pack((kind, correlation, body, throttle_ms) if throttle_ms else (kind, correlation, body))
+    return packed
 
 
 def decode(data: Buffer, size_max: int) -> Frame:
@@ -84,11 +84,10 @@ def open_frame(data: Buffer, size_max: int) -> Opening:
         raise FrameTooLarge(f"the frame has {len(data)} bytes; {size_max} are allowed", size_max=size_max)
     built = built_from(data)
     if built is not None and len(built) >= HEAD_COUNT:
-        try:
-            return Opening(_check_u32(built[0]), _check_u32(built[1]), data, built)
-        except Unfit:
-            pass  # the strict reader says why
-    return open_strictly(data)
+        kind, correlation = built[0], built[1]
+        if type(kind) is int is type(correlation) and 0 <= kind <= U32_MAX and 0 <= correlation <= U32_MAX:
+            return Opening(kind, correlation, data, built)
+    return open_strictly(data)  # which says why, if it is wrong
 
 
 def open_strictly(data: Buffer) -> Opening:
@@ -115,8 +114,16 @@ def read_body(opening: Opening, items_max: int | None = None) -> Frame:
 
 
 def _checked(opening: Opening, built: list[Any]) -> Frame:
-    throttle_ms = _check_u32(built[HEAD_COUNT]) if len(built) > HEAD_COUNT else 0
-    return Frame(opening.correlation, _CHECKERS[opening.kind](built[2]), throttle_ms)
+    throttle_ms = built[HEAD_COUNT] if len(built) > HEAD_COUNT else 0
+    if type(throttle_ms) is not int or not 0 <= throttle_ms <= U32_MAX:
+        raise Unfit
+    check = _CHECKERS.get(opening.kind) or _checker_of(opening.kind)
+    return Frame(opening.correlation, check(built[2]), throttle_ms)
+
+
+def _checker_of(kind: int) -> Checker:
+    check = _CHECKERS[kind] = body_checker(BODIES[kind])
+    return check
 
 
 def _read_strictly(opening: Opening, items_max: int | None) -> Frame:

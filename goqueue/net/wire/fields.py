@@ -33,8 +33,9 @@ class Count(NamedTuple):
 INTEGER_MAX = 2**63 - 1
 INTEGER_MIN = -(2**63)
 
+U32_MAX = 2**32 - 1
 U16 = Annotated[int, Range(0, 2**16 - 1)]
-U32 = Annotated[int, Range(0, 2**32 - 1)]
+U32 = Annotated[int, Range(0, U32_MAX)]
 U63 = Annotated[int, Range(0, INTEGER_MAX)]
 
 NAME_SIZE_MAX = 256
