@@ -1,4 +1,4 @@
-"""`./dev bench natural`: one message at a time, checked, beside other libraries; its goals, its page and its charts."""
+"""`./dev bench natural`: one message at a time, checked, beside other libraries, with its goals and its page."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from benchmarks.natural.goals import GOALS, Cost, Ratio, goals_of
 from benchmarks.natural.notes import noting, sample_of_notes
 from benchmarks.natural.playing import Result
 from benchmarks.natural.report import Line, Report, kept_report
-from benchmarks.natural.rows import CONTENDERS, ROWS, Group, Row
+from benchmarks.natural.rows import CONTENDERS, ROWS, Group
 from benchmarks.natural.task import Sample, Task
 from benchmarks.peers.workload import Wrong
 from tests.test_benchmarks import ROOT, absurd, benchmark

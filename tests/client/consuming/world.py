@@ -91,6 +91,8 @@ class FakePartition:
         return stale
 
     def _settle_one(self, asked: wire.SettleDelivery, offset: int, now: float) -> None:
+        if asked.action == Action.BEGIN:
+            return
         if asked.action == Action.EXTEND:
             self.leases[asked.nonce, offset] = now + (asked.delay_ms or 0) / 1000
         elif asked.action == Action.RELEASE:
