@@ -153,13 +153,14 @@ async def test_when_handlers_become_slow_what_is_held_goes_back_after_a_second(
         await world.client.publish("orders", b"%d" % number, partition=0)
     slow = world.worker(handler, concurrency=2, shared=True)
     free = world.worker(other, concurrency=50, shared=True)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(slow.run)
-        while not slow_since:  # noqa: ASYNC110
-            await trio.sleep(0.01)
-        nursery.start_soon(free.run)
-        nursery.start_soon(world.until_done, free, 60)
-        nursery.start_soon(stop_after, slow, 70)
+    with trio.fail_after(300):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(slow.run)
+            while not slow_since:  # noqa: ASYNC110
+                await trio.sleep(0.01)
+            nursery.start_soon(free.run)
+            nursery.start_soon(world.until_done, free, 60)
+            nursery.start_soon(stop_after, slow, 70)
     assert len(begun_by_others) >= 36
     assert max(begun_by_others) - slow_since < 2.5
     assert {attempt for _, attempt in world.seen} == {1}
