@@ -25,6 +25,7 @@ from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.handlers import hears
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
+from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.config import LogConfig
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settings import LedgerSettings
@@ -55,8 +56,11 @@ class Listener(Actor):
 class Desk:
     """Members of a group at a partition. Unless said otherwise it is ann, of the group `billing`."""
 
-    def __init__(self, ref: ActorRef, listener: ActorRef, heard: list[tuple[str, int]]) -> None:
+    def __init__(
+        self, ref: ActorRef, listener: ActorRef, heard: list[tuple[str, int]], counts: GroupCounts
+    ) -> None:
         self.ref = ref
+        self.counts = counts
         self.listener = listener
         self.heard = heard
 
@@ -97,9 +101,10 @@ class Desk:
         visibility: float = 30.0,
         is_busy: bool = False,
         instance: int = 0,
+        tells_begun: bool = False,
     ) -> Taken:
         return await self.ref.call(
-            Take(group, member, generation, messages, bytes_max, visibility, is_busy, None, instance)
+            Take(group, member, generation, messages, bytes_max, visibility, is_busy, None, instance, tells_begun)
         )
 
     async def wait(
@@ -177,6 +182,7 @@ async def desk(
 ) -> AsyncIterator[Desk]:
     random = Random(next(_SEEDS))
     volume, clock, heard = Volume(disk), clock or SimulatedClock(), list[tuple[str, int]]()
+    counts = GroupCounts()
 
     spec = ChildSpec("listener", lambda: Listener(heard))
 
@@ -188,13 +194,14 @@ async def desk(
             config or LogConfig(),
             disk_free_min=0,
             random=random,
+            counts=counts,
             dead_letters=spec.ref,
         )
 
     async with trio.open_nursery() as nursery:
         await nursery.start(volume.run)
         async with running(spec) as listener, running(ChildSpec("partition", factory)) as ref:
-            there = Desk(ref, listener, heard)
+            there = Desk(ref, listener, heard, counts)
             if attached:
                 await there.attach()
             yield there

@@ -51,9 +51,8 @@ class Story:
     out: dict[int, tuple[Taken, AttemptRun]] = field(default_factory=dict)
 
     async def go_on(self) -> None:
-        step = self.random.choice(
-            (self.publish, self.take, self.take, self.lose, self.settle, self.settle, self.bury, self.replace)
-        )
+        often = (self.take, self.take, self.settle, self.settle)
+        step = self.random.choice((self.publish, *often, self.begin, self.lose, self.bury, self.replace))
         await step()
 
     async def publish(self) -> None:
@@ -62,7 +61,8 @@ class Story:
         self.published += count
 
     async def take(self) -> None:
-        taken = await self.there.take(self.random.randint(1, 6), visibility=LONG)
+        tells = self.random.random() < 0.5
+        taken = await self.there.take(self.random.randint(1, 6), visibility=LONG, tells_begun=tells)
         for first, last, attempt in taken.runs:
             for offset in range(first, last + 1):
                 assert offset not in self.out, "G7"
@@ -79,6 +79,11 @@ class Story:
             for taken, own in self.out.values():
                 assert await self.there.settle(taken, Action.ACK, [own]) == (own,), "G6"
             self.out.clear()
+
+    async def begin(self) -> None:
+        if self.out:
+            taken, own = self.out[self.random.choice(sorted(self.out))]
+            assert await self.there.settle(taken, Action.BEGIN, [own]) == ()
 
     async def settle(self) -> None:
         if not self.out:

@@ -215,6 +215,17 @@ async def test_what_is_there_is_received_at_once(autojump_clock: MockClock) -> N
         assert trio.current_time() < 1
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+async def test_whether_the_member_tells_what_it_begins_reaches_the_partition(
+    partitions: int, autojump_clock: MockClock
+) -> None:
+    async with staged(partitions) as stage:
+        for tells in (True, False):
+            stage.partitions[0].give(delivery(7, 0, 4))
+            await received(stage, tells_begun=tells, max_wait_ms=0)
+        assert [each.tells_begun for each in stage.partitions[0].takes()] == [True, False]
+
+
 async def test_partitions_that_cannot_be_found_together_are_looked_for_by_the_next_receive(
     autojump_clock: MockClock,
 ) -> None:

@@ -48,8 +48,8 @@ async def test_each_action_takes_what_it_needs_along(autojump_clock: MockClock) 
         reject = ACK._replace(action=2, reason="bad")
         release = ACK._replace(action=3)
         extend, extend_all = ACK._replace(action=4, delay_ms=30_000), ACK._replace(action=4, delay_ms=1, runs=())
-        words = (nack, backed_off, reject, release, extend, extend_all)
-        assert codes(await settled(stage, *words)) == [None] * 6
+        words = (nack, backed_off, reject, release, extend, extend_all, ACK._replace(action=5))
+        assert codes(await settled(stage, *words)) == [None] * 7
         heard = [(each.action, each.delay, each.reason) for each in stage.partitions[0].settles()]
         assert heard == [
             (Action.NACK, 1.5, "x" * 1_000),
@@ -58,6 +58,7 @@ async def test_each_action_takes_what_it_needs_along(autojump_clock: MockClock) 
             (Action.RELEASE, None, ""),
             (Action.EXTEND, 30.0, ""),
             (Action.EXTEND, 0.001, ""),
+            (Action.BEGIN, None, ""),
         ]
 
 

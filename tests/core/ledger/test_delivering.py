@@ -32,18 +32,32 @@ class Desk:
     ) -> Plan:
         return self.ledger.plan(self.now, member, count, is_busy=is_busy, lasts_max=lasts_max)
 
-    def receive(self, fresh: int = 0, member: str = "ann", *, count: int = 10, visibility: float = 30.0) -> int:
+    def receive(
+        self,
+        fresh: int = 0,
+        member: str = "ann",
+        *,
+        count: int = 10,
+        visibility: float = 30.0,
+        tells_begun: bool = False,
+    ) -> int:
         """All that a plan allows, and so many fresh ones of those it allows. The nonce."""
         plan = self.plan(count, member)
         runs = [Run(plan.fresh_from, plan.fresh_from + fresh - 1)] if fresh and plan.fresh_max else []
-        return self.hand_out(plan.again, runs, member, visibility)
+        return self.hand_out(plan.again, runs, member, visibility, tells_begun=tells_begun)
 
     def hand_out(
-        self, again: AttemptRuns, fresh: Sequence[Run], member: str = "ann", visibility: float = 30.0
+        self,
+        again: AttemptRuns,
+        fresh: Sequence[Run],
+        member: str = "ann",
+        visibility: float = 30.0,
+        *,
+        tells_begun: bool = False,
     ) -> int:
         end = fresh[-1].last + 1 if fresh else self.ledger.next_fresh
         self.nonce += 1
-        to = Recipient(int(self.now), member, self.nonce, visibility)
+        to = Recipient(int(self.now), member, self.nonce, visibility, tells_begun)
         self.carry_out(self.decide(again, fresh, end, to))
         return self.nonce
 
@@ -88,6 +102,11 @@ class Desk:
 
     def release(self, nonce: int, *runs: AttemptRun) -> AttemptRuns:
         entry, stale = self.ledger.release(self.now, nonce, runs)
+        self.write(entry)
+        return stale
+
+    def begin(self, nonce: int, *runs: AttemptRun) -> AttemptRuns:
+        entry, stale = self.ledger.note_begun(self.now, nonce, runs)
         self.write(entry)
         return stale
 

@@ -67,16 +67,19 @@ class Shell:
             self.written.ledger.apply(entry, self.now)
             self.written.number += 1
 
-    def deliver(self, count: int, visibility: float = 30.0) -> int:
+    def deliver(self, count: int, visibility: float = 30.0, *, tells_begun: bool = False) -> int:
         first, self.nonce = self.written.ledger.next_fresh, self.nonce + 1
         scan = LaneScan(Priority.NORMAL, first + count, (), [Run(first, first + count - 1)])
         plan = self.written.ledger.plan(self.now, "ann", count, is_busy=False)
-        to = Recipient(self.wall, "ann", self.nonce, visibility)
+        to = Recipient(self.wall, "ann", self.nonce, visibility, tells_begun)
         self.write(*self.written.ledger.hand_out(self.now, to, plan, Scanned([scan])).entries)
         return self.nonce
 
     def ack(self, nonce: int, first: int, last: int) -> None:
         self.write(self.written.ledger.ack(self.now, nonce, [AttemptRun(first, last, 1)])[0])
+
+    def begin(self, nonce: int, first: int, last: int) -> None:
+        self.write(self.written.ledger.note_begun(self.now, nonce, [AttemptRun(first, last, 1)])[0])
 
     def transfer_next(self, sequence: int) -> None:
         """One more message is given up and leaves."""
@@ -128,6 +131,21 @@ async def test_what_was_written_comes_back(disk: SimulatedDisk, autojump_clock: 
         written = found.ledgers["billing"]
         assert (written.group_id, written.producer_id, written.settings, written.number) == (7, 4711, SETTINGS, 4)
         assert (found.lost, found.is_doubtful) == (0, False)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+async def test_what_was_begun_is_known_after_a_kill(
+    compacted: bool, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with mounted(disk) as volume:
+        log, _ = await open_log(volume)
+        shell = Shell(log)
+        shell.attach()
+        shell.begin(shell.deliver(5, tells_begun=True), 1, 2)
+        if compacted:
+            await log.compact([shell.written], shell.now, shell.wall, doubtful=False)
+        ledger = (await found_on(disk.kill())).ledgers["billing"].ledger
+        assert (ledger.snapshot(100.0), ledger.count_not_begun()) == (shell.snapshot(), 3)
 
 
 @pytest.mark.parametrize("piece_bytes", [7, ledgers.PIECE_BYTES])
