@@ -29,10 +29,19 @@ class Consumer:
     held: MemberState
     group: str
 
-    async def take(self, topic: str, number: int = 0, count: int = 100, visibility: float = 30.0) -> Taken:
+    async def take(
+        self, topic: str, number: int = 0, count: int = 100, visibility: float = 30.0, *, tells_begun: bool = False
+    ) -> Taken:
         ref = await partition_of(self.broker, topic, number)
         message = Take(
-            self.group, self.held.member, self.held.generation, count, 1_000_000, visibility, is_busy=False
+            self.group,
+            self.held.member,
+            self.held.generation,
+            count,
+            1_000_000,
+            visibility,
+            is_busy=False,
+            tells_begun=tells_begun,
         )
         return await ref.call(message)
 

@@ -1,5 +1,6 @@
 """Why nothing is delivered, read from a running broker: a group is brought into each state, and asked."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from goqueue.actors.groups.requests import Alter, AwaitMembership, FindGroup, Le
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.topics.requests import DeleteTopic
+from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import DELAY_BIT, encode_record
 from goqueue.core.why.rules import Explanation, explain
@@ -96,6 +98,22 @@ async def test_who_holds_everything_is_named(disk: SimulatedDisk, autojump_clock
         assert (await why(running)).text == (
             "everything that is there is in flight: 3 messages, the oldest lease held by ann for 20 s, ends in 40 s"
         )
+
+
+async def test_messages_that_a_worker_holds_ahead_are_told_from_others(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        await filled(running, *[b"x"] * 5)
+        who = await consumer(running, "orders")
+        taken = await who.take("orders", tells_begun=True)
+        await who.settle("orders", 0, replace(taken, runs=(AttemptRun(0, 1, 1),)), Action.BEGIN)
+        found = await why(running)
+        assert found.text.startswith(
+            "everything that is there is in flight: 5 messages, 3 of them held ahead and not begun, the oldest lease"
+        )
+        facts = await (await found_board(running.groups, "billing")).facts(None)
+        assert (facts.figures()["in_flight"], facts.figures()["held_not_begun"]) == (5, 3)
 
 
 async def test_retries_are_waited_for(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
