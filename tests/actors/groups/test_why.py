@@ -110,7 +110,7 @@ async def test_messages_that_a_worker_holds_ahead_are_told_from_others(
         await who.settle("orders", 0, replace(taken, runs=(AttemptRun(0, 1, 1),)), Action.BEGIN)
         found = await why(running)
         assert found.text.startswith(
-            "everything that is there is in flight: 5 messages, 3 of them held ahead and not begun, the oldest lease"
+            "everything that is there is in flight: 5 messages, 3 of them held ahead and not begun, the oldest"
         )
         facts = await (await found_board(running.groups, "billing")).facts(None)
         assert (facts.figures()["in_flight"], facts.figures()["held_not_begun"]) == (5, 3)
