@@ -151,7 +151,7 @@ def _line(result: Result) -> Line:
         row.way,
         row.durability,
         result.count,
-        [round(sample.rate, 1) for sample in result.samples],
+        [round(sample.rate, 4) for sample in result.samples],
         _rounded(result.median("rate")) or 0.0,
         _rounded(result.median("p50_ms")),
         _rounded(result.median("p99_ms")),
