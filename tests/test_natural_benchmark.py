@@ -14,9 +14,9 @@ from benchmarks.figures import Figure
 from benchmarks.natural import page, plots
 from benchmarks.natural.goals import GOALS, Cost, Ratio, goals_of
 from benchmarks.natural.notes import noting, sample_of_notes
-from benchmarks.natural.playing import Result
+from benchmarks.natural.playing import Result, Sizes, warm_up
 from benchmarks.natural.report import Line, Report, kept_report
-from benchmarks.natural.rows import CONTENDERS, ROWS, Group
+from benchmarks.natural.rows import CONTENDERS, ROWS, Group, Row
 from benchmarks.natural.task import Sample, Task
 from benchmarks.peers.workload import Wrong
 from tests.test_benchmarks import ROOT, absurd, benchmark
@@ -42,6 +42,32 @@ def test_a_goal_and_the_chart_of_the_readme_name_rows_that_there_are() -> None:
 
 def rows_of(goal: Ratio | Cost) -> tuple[str, ...]:
     return (goal.ours, *goal.theirs) if isinstance(goal, Ratio) else (goal.row,)
+
+
+# Turns
+
+
+def test_a_warm_up_goes_on_until_it_knows_how_many_messages_take_the_wanted_time() -> None:
+    """The first messages are the slow ones."""
+    played = list[int]()
+
+    def play(_: Row, count: int) -> Sample:
+        played.append(count)
+        return Sample(count, 0.05 + count * 20e-6, 1.0)
+
+    assert warm_up(play, ROWS[0], Sizes(seconds=1.0, first=1_000)) == 42_553
+    assert played == [1_000, 14_286]
+
+
+def test_messages_are_shared_out_evenly_and_without_a_wanted_time_nothing_warms_up() -> None:
+    row = next(row for row in ROWS if row.at_once == 100)
+
+    def play(_: Row, __: int) -> Sample:
+        raise AssertionError
+
+    count = warm_up(play, row, Sizes(seconds=0.0, first=20))
+    assert count == 200
+    assert [len(share) for share in Task("topic", count, at_once=row.at_once).shares()] == [2] * 100
 
 
 # Goals

@@ -16,6 +16,8 @@ from benchmarks.peers.workload import Wrong
 
 RUN_SECONDS_MAX = 180.0
 COUNT_MAX = 60_000
+LONG_ENOUGH = 0.2
+"""Of the seconds that a run shall take: below this a warm-up says too little of the rate."""
 PROGRAM = "benchmarks.natural.program"
 
 
@@ -86,7 +88,7 @@ def play_in_turns(stage: Stage, rows: list[Row], sizes: Sizes, tell: Callable[[s
     results = []
     for row in rows:
         tell(f"{row.name}: warm-up")
-        results.append(Result(row, _count(stage, row, sizes)))
+        results.append(Result(row, warm_up(stage.play, row, sizes)))
     for _ in range(sizes.runs):
         for result in results:
             tell(result.row.name)
@@ -94,14 +96,17 @@ def play_in_turns(stage: Stage, rows: list[Row], sizes: Sizes, tell: Callable[[s
     return results
 
 
-def _count(stage: Stage, row: Row, sizes: Sizes) -> int:
+def warm_up(play: Callable[[Row, int], Sample], row: Row, sizes: Sizes) -> int:
     """How many messages take about so many seconds. A multiple of those at once, so that shares are equal."""
-    first = _rounded(sizes.first, row.at_once)
-    if not sizes.seconds:
-        return first
-    sample = stage.play(row, first)
-    return _rounded(min(COUNT_MAX, max(first, round(sample.rate * sizes.seconds))), row.at_once)
+    first = count = _rounded(sizes.first, row.at_once)
+    while sizes.seconds:
+        sample = play(row, count)
+        wanted = _rounded(min(COUNT_MAX, sample.rate * sizes.seconds), row.at_once)
+        if sample.seconds >= LONG_ENOUGH * sizes.seconds or wanted <= count:
+            return max(first, wanted)
+        count = wanted
+    return first
 
 
-def _rounded(count: int, at_once: int) -> int:
+def _rounded(count: float, at_once: int) -> int:
     return max(2, round(count / at_once)) * at_once

@@ -73,6 +73,7 @@ def jobs_left(task: Task) -> int:
 
 def forget_jobs(task: Task) -> None:
     with blocking.connect(task.addresses["goqueue"]) as client:
+        client.delete_group(task.name)
         client.delete_topic(task.name)
 
 
