@@ -1,38 +1,24 @@
-"""Receives: each from many partitions, answered as soon as one of them has messages.
+"""One receive from many partitions: answered as soon as one of them has messages.
 
 All partitions are asked at once to report when they have messages, and those that do are asked in turn for a
 delivery, each for the rest of the messages and bytes that the member wants. Waiting takes no lease: messages are
 taken when there is room for the answer. Where all partitions probably have messages, or there is no time to wait,
 they are asked for a delivery at once. `core/waiting/turns` decides who is asked, and for how much.
-
-A receive that asks for a delivery at once has no task: it is answered in the turn of the partition that has all
-that the member wants. It gets a task when it has to ask further, or to wait.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import trio
 
 from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take, Taken
-from goqueue.actors.front.records import FETCH_BYTES_MAX
-from goqueue.actors.front.responders import Responder, Rest
-from goqueue.actors.front.session import BrokerSession
-from goqueue.actors.runtime.cycles import current_party
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.core.groups.member import check_member_id
-from goqueue.core.ledger.settlements import MESSAGES_MAX, Action, check_lease
-from goqueue.core.names import check_group_name
-from goqueue.core.offsetset import OffsetSet
-from goqueue.core.security.quotas import charge
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.waiting.turns import ReceiveLimits, ReceiveShare
 from goqueue.errors import GoQueueError
-from goqueue.net.wire import groups as wire
-from goqueue.net.wire.failures import error_body
 
 FURTHER_SECONDS_MAX = 0.05
 """Limit of the wait for each further partition once something was taken: its lease is already running."""
@@ -49,40 +35,121 @@ Question: TypeAlias = Callable[[ReceiveLimits], Take]
 
 async def take_what_is_there(places: Sequence[Place], question: Question, share: ReceiveShare) -> list[Outcome]:
     """One outcome for each partition, in order."""
-    outcomes = _none_yet(places)
-    await _take_on(places, question, share, outcomes)
+    outcomes = none_yet(places)
+    await take_on(places, question, share, outcomes)
     return outcomes
 
 
-def _none_yet(places: Sequence[Place]) -> list[Outcome]:
+def none_yet(places: Sequence[Place]) -> list[Outcome]:
     return [each if isinstance(each, GoQueueError) else NOTHING for each in places]
 
 
-async def _take_on(
+async def take_on(
     places: Sequence[Place], question: Question, share: ReceiveShare, outcomes: list[Outcome], asked: int = 0
 ) -> None:
     """The first `asked` partitions of the order were asked before."""
-    for number in share.order[asked:]:
-        place = places[number]
-        if isinstance(place, ActorRef) and not share.is_full(trio.current_time()):
-            outcomes[number] = await _take_from(number, place, question, share)
+    await _Takes(places, question, share, outcomes, asked).run()
 
 
-async def _take_from(number: int, partition: ActorRef, question: Question, share: ReceiveShare) -> Outcome:
-    taken, asked = NOTHING, question(share.rest())
-    try:
-        if not share.served:
-            taken = await partition.call(asked)
+class _Takes:
+    """Partitions that are asked for a delivery one after the other, each in the turn of the one before it: only the
+    last answer wakes the task that waits for them, and a partition that does not answer in time."""
+
+    def __init__(
+        self, places: Sequence[Place], question: Question, share: ReceiveShare, outcomes: list[Outcome], asked: int
+    ) -> None:
+        self._places = places
+        self._question = question
+        self._share = share
+        self._outcomes = outcomes
+        self._numbers = iter(share.order[asked:])
+        self._asked = asked
+        self._under_way: Reply[Taken] | None = None
+        self._crowded: ActorRef | None = None
+        """A partition without room in its mailbox."""
+        self._number = 0
+        self._is_done = False
+        self._changed = trio.Event()
+
+    async def run(self) -> None:
+        self._ask_next()
+        try:
+            while not self._is_done:
+                await self._wait()
+        finally:
+            if self._under_way is not None:
+                self._under_way.forget()
+
+    async def _wait(self) -> None:
+        """Until all have answered. Then nobody waits; a partition that has hung since before is passed over."""
+        asked, self._changed = self._asked, trio.Event()
+        with trio.move_on_after(FURTHER_SECONDS_MAX if self._share.served else math.inf) as patience:
+            if self._crowded is not None:
+                await self._ask_when_room(self._crowded)
+            await self._changed.wait()
+        if patience.cancelled_caught and asked == self._asked:
+            if self._under_way is not None:
+                self._under_way.forget()
+            self._ask_next()
+
+    def _ask_next(self) -> None:
+        self._under_way = self._crowded = None
+        for number in self._numbers:
+            if self._share.is_full(trio.current_time()):
+                break
+            place = self._places[number]
+            if isinstance(place, ActorRef) and self._ask(number, place):
+                return
+        self._is_done = True
+        self._changed.set()
+
+    def _ask(self, number: int, place: ActorRef) -> bool:
+        """Returns whether there is an answer to wait for."""
+        self._asked, self._number = self._asked + 1, number
+        try:
+            reply = place.ask_at_once(self._question(self._share.rest()))
+        except GoQueueError as error:
+            self._outcomes[number] = error
+            return False
+        if reply is None:
+            self._crowded = place
+            self._changed.set()
         else:
-            with trio.move_on_after(FURTHER_SECONDS_MAX):
-                taken = await partition.call(asked)
-    except GoQueueError as error:
-        return error
-    if not taken.size or share.admit(number, taken.size, len(taken.data), is_alone=taken.is_alone):
-        return taken
-    with suppress(GoQueueError):  # else its lease ends by itself
-        await partition.call(SettleRuns(asked.group, taken.nonce, Action.RELEASE, taken.all_runs))
-    return NOTHING
+            self._await(reply)
+        return True
+
+    async def _ask_when_room(self, place: ActorRef) -> None:
+        try:
+            reply = await place.ask(self._question(self._share.rest()))
+        except GoQueueError as error:
+            self._outcomes[self._number] = error
+            self._ask_next()
+        else:
+            self._crowded = None
+            self._await(reply)
+
+    def _await(self, reply: Reply[Taken]) -> None:
+        self._under_way = reply
+        reply.then(self._took)
+
+    def _took(self, reply: Reply[Taken]) -> None:
+        """In the turn of the partition."""
+        was_served, outcome, number = bool(self._share.served), reply.outcome, self._number
+        assert isinstance(outcome, Taken | GoQueueError), "an actor refuses with typed errors, and its death is one"
+        self._outcomes[number] = outcome
+        if isinstance(outcome, Taken) and outcome.size:
+            if not self._share.admit(number, outcome.size, len(outcome.data), is_alone=outcome.is_alone):
+                self._release(number, outcome)
+            elif not was_served:
+                self._changed.set()  # from now on the task is impatient
+        self._ask_next()
+
+    def _release(self, number: int, taken: Taken) -> None:
+        self._outcomes[number] = NOTHING
+        place, asked = self._places[number], self._question(self._share.rest())
+        assert isinstance(place, ActorRef)
+        with suppress(GoQueueError):  # else its lease ends by itself
+            place.cast(SettleRuns(asked.group, taken.nonce, Action.RELEASE, taken.all_runs))
 
 
 def leads_on(outcome: Outcome) -> bool:
@@ -114,221 +181,3 @@ async def await_deliverable(places: Sequence[Place], question: AwaitDeliverable)
         for reply in replies:
             reply.forget()
     return found
-
-
-# The requests
-
-
-def begin_receive(
-    session: BrokerSession, request: wire.Receive, responder: Responder, tasks: trio.Nursery
-) -> Rest | None:
-    asked = ReceiveRequest(session, request, responder, tasks)
-    if not asked.take_at_once():
-        asked.go_on(asked.poll)
-    return None
-
-
-class ReceiveRequest:
-    __slots__ = (
-        "_deadline",
-        "_given",
-        "_places",
-        "_request",
-        "_responder",
-        "_session",
-        "_tasks",
-        "_turn",
-        "_turns",
-    )
-
-    def __init__(
-        self, session: BrokerSession, request: wire.Receive, responder: Responder, tasks: trio.Nursery
-    ) -> None:
-        check_group_name(request.group)
-        check_member_id(request.member)
-        check_lease("visibility_ms", request.visibility_ms)
-        self._session = session
-        self._request = request
-        self._responder = responder
-        self._tasks = tasks
-        self._deadline = trio.current_time() + request.max_wait_ms / 1_000
-        self._turns, self._turn = session.members.turns((request.group, request.member))
-        self._given = self._turns.given
-        """The number of the member's deliveries when it asked."""
-        self._places: Sequence[Place] = ()
-
-    # Without a task
-
-    def take_at_once(self) -> bool:
-        """Ask the first partition for a delivery. False if anything has to be waited for before."""
-        session, wanted = self._session, self._request.partitions
-        places = session.known_partitions(wanted)
-        if not places or not session.has_room() or not session.polls.admit(len(wanted)):
-            return False
-        self._places = places
-        if not self._takes_at_once() or not self._turn.take_at_once():
-            return False
-        if session.polls.reads.take_at_once():
-            if self._ask_first(places):
-                return True
-            session.polls.reads.give_back()
-        self._turn.give_back()
-        return False
-
-    def _ask_first(self, places: Sequence[ActorRef]) -> bool:
-        limits = self._turns.admit(_limits(self._request), self._given)
-        if limits is None:
-            return False
-        share = self._turns.share(limits, self._request.partitions, trio.current_time(), None)
-        try:
-            reply = places[share.order[0]].ask_at_once(self._take(share.rest()))
-        except GoQueueError:
-            return False
-        if reply is not None:
-            self._session.takes[reply] = None
-            reply.then(partial(self._took, share))
-        return reply is not None
-
-    def _took(self, share: ReceiveShare, reply: Reply[Taken]) -> None:
-        """The partition has answered; this runs in its turn."""
-        outcome, outcomes, number = reply.outcome, _none_yet(self._places), share.order[0]
-        del self._session.takes[reply]
-        assert isinstance(outcome, Taken | GoQueueError), "an actor refuses with typed errors, and its death is one"
-        if isinstance(outcome, Taken) and outcome.size:
-            share.admit(number, outcome.size, len(outcome.data), is_alone=outcome.is_alone)
-        outcomes[number] = outcome
-        if len(share.order) > 1 and not share.is_full(trio.current_time()):
-            self.go_on(partial(self._ask_further, share, outcomes))
-            return
-        answer = self._answer(outcomes, share, self._deadline)
-        self._give_back()
-        if answer is None:
-            self.go_on(self._poll_again)
-        else:
-            throttle_ms = charge(self._session.principal, "receive", 0, 0)
-            self._responder.answer(answer, throttle_ms, is_last=not self._session.is_settling)
-
-    def _give_back(self) -> None:
-        self._session.polls.reads.give_back()
-        self._turn.give_back()
-
-    # In a task
-
-    def go_on(self, work: Callable[[], Awaitable[wire.Received]]) -> None:
-        """Unless the client is gone."""
-        if not self._tasks.cancel_scope.cancel_called:
-            self._tasks.start_soon(self._serve, work)
-
-    async def _serve(self, work: Callable[[], Awaitable[wire.Received]]) -> None:
-        current_party.set(None)  # it may have been begun in the turn of a partition
-        await self._session.serve(self._request, self._responder, work)
-
-    async def poll(self) -> wire.Received:
-        with self._session.polls.asking(len(self._request.partitions)) as poll:
-            self._places = await self._session.partitions(self._request.partitions)
-            asked = None if self._takes_at_once() else await self._ready()
-            answer = await self._take_in_turn(poll, self._deadline, asked)
-            return answer or await self._poll_on(poll)
-
-    async def _ask_further(self, share: ReceiveShare, outcomes: list[Outcome]) -> wire.Received:
-        with self._session.polls.asking(len(self._request.partitions)) as poll:
-            try:
-                with self._session.polls.undisturbed(poll):
-                    await _take_on(self._places, self._take, share, outcomes, asked=1)
-            finally:
-                self._give_back()
-            return self._answer(outcomes, share, self._deadline) or await self._poll_on(poll)
-
-    async def _poll_again(self) -> wire.Received:
-        with self._session.polls.asking(len(self._request.partitions)) as poll:
-            return await self._poll_on(poll)
-
-    async def _poll_on(self, poll: trio.CancelScope) -> wire.Received:
-        """Nothing was there: wait until there is. A prefetch does not wait for last deliveries."""
-        patience, tries = self._deadline if self._request.at_once else -math.inf, 1
-        while True:
-            answer = await self._take_in_turn(poll, patience, await self._ready())
-            if answer is not None:
-                return answer
-            tries += 1
-            if tries > 2:
-                await trio.sleep(PAUSE_SECONDS)
-
-    def _takes_at_once(self) -> bool:
-        """Without asking which partitions have messages: there is one, or no time, or probably all have some."""
-        if len(self._places) < 2 or not self._request.max_wait_ms or self._turns.has_backlog:
-            return True
-        return any(isinstance(place, GoQueueError) for place in self._places)
-
-    async def _ready(self) -> set[int]:
-        asked, served_at = self._request, self._turns.served_at
-        question = AwaitDeliverable(asked.group, asked.member, self._deadline, asked.instance, served_at)
-        return await await_deliverable(self._places, question)
-
-    async def _take_in_turn(
-        self, poll: trio.CancelScope, deadline: float, asked: set[int] | None
-    ) -> wire.Received | None:
-        """A delivery; None when no partition has messages and there is time to wait. As with fetches few read at
-        once, and only when the client takes its answers. What is taken is answered: the poll cannot end in between.
-        It is answered in the same turn, so that the deliveries of one member come in order."""
-        session, turns = self._session, self._turns
-        async with self._turn:
-            limits = turns.admit(_limits(self._request), self._given)
-            if limits is None:
-                return wire.Received((_delivery(NOTHING),) * len(self._places))
-            async with session.polls.reads:
-                await session.wait_for_room()
-                with session.polls.undisturbed(poll):
-                    share = turns.share(limits, self._request.partitions, trio.current_time(), asked)
-                    outcomes = await take_what_is_there(self._places, self._take, share)
-            return self._answer(outcomes, share, deadline)
-
-    # Its answer
-
-    def _take(self, rest: ReceiveLimits) -> Take:
-        asked = self._request
-        return Take(
-            asked.group,
-            asked.member,
-            asked.generation,
-            rest.messages_max,
-            rest.bytes_max,
-            asked.visibility_ms / 1_000,
-            rest.is_busy,
-            rest.lasts_max,
-            asked.instance,
-            asked.tells_begun,
-        )
-
-    def _answer(self, outcomes: Sequence[Outcome], share: ReceiveShare, deadline: float) -> wire.Received | None:
-        now = trio.current_time()
-        self._turns.note(share, self._request.partitions, now)
-        counts = self._session.statistics.groups.of[self._request.group]
-        for outcome in outcomes:
-            if not isinstance(outcome, GoQueueError) and outcome.size:
-                counts.note_delivered(outcome.runs, outcome.sets, len(outcome.data))
-        if any(map(leads_on, outcomes)) or not outcomes or now >= deadline:
-            return wire.Received(tuple(map(_delivery, outcomes)))
-        return None
-
-
-def _limits(request: wire.Receive) -> ReceiveLimits:
-    """At least one message and one byte: a request for none would wait for ever."""
-    messages_max = max(1, min(request.messages_max, MESSAGES_MAX))
-    bytes_max = max(1, min(request.bytes_max, FETCH_BYTES_MAX))
-    return ReceiveLimits(messages_max, bytes_max, request.at_once, request.is_busy)
-
-
-def _delivery(outcome: Outcome) -> wire.ReceivedPartition:
-    if isinstance(outcome, GoQueueError):
-        return wire.ReceivedPartition(error_body(outcome), 0, (), False, False, b"")
-    runs = cast(tuple[wire.DeliveryRun, ...], outcome.runs)  # the same three numbers
-    sets = tuple(map(_delivery_set, outcome.sets))
-    return wire.ReceivedPartition(
-        None, outcome.nonce, runs, outcome.is_alone, outcome.alone_waits, bytes(outcome.data), sets
-    )
-
-
-def _delivery_set(each: tuple[int, OffsetSet]) -> wire.DeliverySet:
-    attempt, offsets = each
-    return wire.DeliverySet(attempt, tuple(map(wire.OffsetChunk._make, offsets.chunks())))

@@ -87,8 +87,10 @@ class ActorRef:
         return reply
 
     def ask_at_once(self, message: Request[ReplyT]) -> Reply[ReplyT] | None:
-        """As `ask`, without waiting: None if there is no room."""
-        assert current_party.get() is None, "an actor calls"
+        """As `ask`, without waiting: None if there is no room.
+
+        It may also be used where a reply is heard (`Reply.then`), in an actor's turn: nobody waits for anything.
+        """
         reply: Reply[ReplyT] = self._reply()
         return reply if self._mailbox.post_if_room(Letter(message, reply)) else None
 

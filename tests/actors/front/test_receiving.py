@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take, Taken
 from goqueue.actors.front.receiving import (
+    FURTHER_SECONDS_MAX,
     NOTHING,
     Outcome,
     Place,
@@ -18,7 +19,9 @@ from goqueue.actors.front.receiving import (
     leads_on,
     take_what_is_there,
 )
+from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.runtime.root import running
 from goqueue.core.ledger.settlements import MESSAGES_MAX, Action
 from goqueue.core.waiting.turns import FIRST_SECONDS_MAX, TOGETHER_BYTES_MAX, ReceiveLimits, ReceiveShare
 from goqueue.errors import GoQueueError, StaleGeneration, Unavailable
@@ -134,9 +137,55 @@ async def test_a_batch_that_would_make_the_answer_too_large_is_given_back() -> N
         rows[0].give(delivery(1, 0, 0, data=b"x"))
         rows[1].give(large)
         assert await take(refs) == ([delivery(1, 0, 0, data=b"x"), NOTHING], True)
+        await wait_all_tasks_blocked()
         assert rows[1].settles() == [SettleRuns("g", 2, Action.RELEASE, large.runs)]
         rows[1].give(large)
         assert await take(refs) == ([NOTHING, large], True), "and alone it is delivered"
+
+
+async def test_a_further_partition_that_hangs_is_passed_over_and_those_behind_it_are_asked(
+    autojump_clock: MockClock,
+) -> None:
+    """The lease of what was taken is already running."""
+    async with two_partitions() as (rows, refs), alive(StagePartition(), "p2") as last:
+        rows[0].give(delivery(1, 0, 9))
+        rows[1].gate = trio.Event()
+        rows[1].give(delivery(2, 0, 9))
+        outcomes, _ = await take([*refs, last])
+        assert firsts(outcomes) == [0, None, None]
+        assert trio.current_time() <= 2 * FURTHER_SECONDS_MAX
+        rows[1].gate.set()
+        await wait_all_tasks_blocked()
+        assert rows[1].unwanted == 1
+
+
+async def test_the_first_partition_is_waited_for_while_nothing_was_taken(autojump_clock: MockClock) -> None:
+    async with two_partitions() as (rows, refs):
+        rows[0].slowness = 3.0
+        rows[1].slowness = 2.0
+        rows[1].give(delivery(2, 7, 9))
+        outcomes, _ = await take(refs)
+        assert firsts(outcomes) == [None, 7]
+
+
+async def test_a_partition_without_room_in_its_mailbox_is_asked_when_it_has_some(autojump_clock: MockClock) -> None:
+    row = StagePartition()
+    async with two_partitions() as (rows, refs), running(ChildSpec("full", lambda: row, mailbox_size_max=1)) as ref:
+        rows[0].give(delivery(1, 0, 9))
+        row.give(delivery(2, 5, 9))
+        row.gate = trio.Event()
+        for _ in range(2):  # one is handled, the other fills the mailbox
+            ref.cast(SettleRuns("g", 9, Action.ACK, ()))
+            await wait_all_tasks_blocked()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(open_later, row.gate)
+            outcomes, _ = await take([refs[0], ref, refs[1]])
+        assert firsts(outcomes) == [0, 5, None]
+
+
+async def open_later(gate: trio.Event) -> None:
+    await trio.sleep(FURTHER_SECONDS_MAX / 2)
+    gate.set()
 
 
 def test_what_leads_on() -> None:
