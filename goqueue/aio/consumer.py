@@ -18,6 +18,7 @@ from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.working.outside import RunOutside
 from goqueue.client.working.rules import Worked, Working
 from goqueue.portal.buffer import MessageBuffer
+from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.streambuffer import StreamBuffer
 
@@ -107,7 +108,14 @@ class Consumer:
 
     # Settling
 
-    ack = forwarded(TrioConsumer.ack)
+    @like(TrioConsumer.ack)
+    async def ack(self, messages: Any, *, wait: bool | None = None) -> None:
+        consumer = self._inner
+        if not isinstance(consumer, QueueConsumer) or consumer.confirms(wait):
+            await ask(self._host, consumer.ack, messages, wait=True)
+        else:
+            self._host.thread.tell(partial(consumer.send_acks, consumer.checked_acks(messages)))
+
     nack = forwarded(TrioConsumer.nack)
     reject = forwarded(TrioConsumer.reject)
     release = forwarded(TrioConsumer.release)

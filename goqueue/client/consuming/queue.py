@@ -245,7 +245,7 @@ class QueueConsumer(Consumer):
         With `wait=False` the ack leaves at once and is not waited for: an error goes to `on_ack_error`, else to the
         next call or the end of the consumer. Without `wait` the consumer's `confirm_acks` decides.
         """
-        if self._options.confirm_acks if wait is None else wait:
+        if self.confirms(wait):
             await self._say(Word(Action.ACK), messages)
             return
         self.ack_soon(messages)
@@ -254,10 +254,21 @@ class QueueConsumer(Consumer):
 
     def ack_soon(self, messages: Settled) -> None:
         """Ack without waiting. Raises the error of an earlier one."""
+        self.send_acks(self.checked_acks(messages))
+
+    def checked_acks(self, messages: Settled) -> list[LeasedMessage]:
+        """From any thread: what may be acked without waiting. Raises the error of an earlier ack."""
         self._check_open()
         self._unconfirmed.check()
-        self._unconfirmed.ack([self._checked(each) for each in as_messages(messages)])
+        return [self._checked(each) for each in as_messages(messages)]
+
+    def send_acks(self, messages: Sequence[LeasedMessage]) -> None:
+        self._unconfirmed.ack(messages)
         self._unconfirmed.post_soon()
+
+    def confirms(self, wait: bool | None) -> bool:
+        """Whether an ack is waited for, given its own `wait`."""
+        return self._options.confirm_acks if wait is None else wait
 
     async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
         """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
