@@ -102,14 +102,20 @@ class Gathered(FoundMessages):
         """Cut down if most of the batches was not asked for, or messages in them are held back."""
         parts: Sequence[Buffer] = self.parts
         if parts and (self.is_sparse or decided.holds_back):
-            parts = cut_down(parts, decided.offsets, indexes)
+            parts = cut_down(parts, _given_from(base_offset(parts[0]), decided), indexes)
         return joined_parts([*self.apart, *parts])
 
 
-def cut_down(parts: Sequence[Buffer], given: OffsetSet, indexes: BatchIndexes) -> list[Buffer]:
+def _given_from(first: Offset, decided: HandOut) -> list[Run]:
+    """The messages that are given, from an offset on."""
+    if decided.sets:
+        return list(decided.offsets.runs(first))
+    return [Run(max(run.first, first), run.last) for run in sorted(decided.runs) if run.last >= first]
+
+
+def cut_down(parts: Sequence[Buffer], runs: list[Run], indexes: BatchIndexes) -> list[Buffer]:
     """Cut the records that are not given out of the batches, unless they are few: to cut each of them out would
     cost more than to send it."""
-    runs = list(given.runs(base_offset(parts[0])))
     if runs and (runs[-1].last - runs[0].first + 1) * DENSE_SHARE <= count(runs):
         runs = [Run(runs[0].first, runs[-1].last)]
     return [piece for part in parts for piece in indexes.cut_down(part, runs)]

@@ -141,8 +141,7 @@ class ReceiveRequest:
         if answer is None:
             self.go_on(self._poll_again)
         else:
-            throttle_ms = charge(self._session.principal, "receive", 0, 0)
-            self._responder.answer(answer, throttle_ms, is_last=not self._session.is_settling)
+            self._responder.answer(answer, charge(self._session.principal, "receive", 0, 0))
 
     def _give_back(self) -> None:
         self._session.polls.reads.give_back()

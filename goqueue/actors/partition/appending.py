@@ -12,7 +12,14 @@ from contextlib import suppress
 import trio
 
 from goqueue.actors.delays.pending import DelayedMessages
-from goqueue.actors.partition.arrivals import Arrival, Judged, WaitingProducer, moved_by_broker, records_in
+from goqueue.actors.partition.arrivals import (
+    Arrival,
+    Judged,
+    WaitingProducer,
+    moved_by_broker,
+    records_in,
+    tell,
+)
 from goqueue.actors.partition.keeper import LogKeeper
 from goqueue.actors.partition.requests import Produce, Produced
 from goqueue.actors.runtime.handlers import defers
@@ -212,22 +219,21 @@ class Appending:
                 self._ids.note(message_id, offset, self._log.append_time, is_delayed=is_delayed)
         self._ids.forget(self._log.append_time)
         awaited = self._is_awaited() or any(arrival.acks is Acks.ALL for arrival in arrived)
-        self._keeper.note_written(sum(arrival.batch.size for arrival in arrived), awaited=awaited)
+        self._keeper.note_written(sum([arrival.batch.size for arrival in arrived]), awaited=awaited)
 
     def answer(self, arrival: Arrival, answer: Produced) -> None:
         self._tell(arrival, answer, answer.base_offset + arrival.batch.record_count)
 
     def _tell(self, arrival: Arrival, answer: Produced | BatchRefused, end: Offset) -> None:
         """At once, or with acks=all when everything below `end` is durable: a repeat when its original is (G11)."""
-        waiting = WaitingProducer(end, answer, arrival.reply)
         if arrival.acks is Acks.ALL and end > self._log.durable_offset:
-            insort(self._producers, waiting, key=lambda each: each.end)
+            insort(self._producers, WaitingProducer(end, answer, arrival.reply), key=lambda each: each.end)
             self._keeper.note_awaited()
         else:
-            waiting.tell()
+            tell(arrival.reply, answer)
 
     def settle(self, durable: Offset) -> None:
         count = bisect_right(self._producers, durable, key=lambda waiting: waiting.end)
         for waiting in self._producers[:count]:
-            waiting.tell()
+            tell(waiting.reply, waiting.answer)
         del self._producers[:count]

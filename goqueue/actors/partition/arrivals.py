@@ -44,11 +44,12 @@ class WaitingProducer:
     answer: Produced | BatchRefused
     reply: Reply[Produced]
 
-    def tell(self) -> None:
-        if isinstance(self.answer, BatchRefused):
-            self.reply.fail(self.answer)
-        else:
-            self.reply.resolve(self.answer)
+
+def tell(reply: Reply[Produced], answer: Produced | BatchRefused) -> None:
+    if isinstance(answer, BatchRefused):
+        reply.fail(answer)
+    else:
+        reply.resolve(answer)
 
 
 def moved_by_broker(message: Produce, reply: Reply[Produced]) -> Arrival:

@@ -100,7 +100,9 @@ class MemberTurns(Generic[Partition]):
         """
         is_busy = limits.is_busy or self.given != given
         self._holds_alone &= is_busy
-        return None if self._holds_alone else replace(limits, is_busy=is_busy)
+        if self._holds_alone:
+            return None
+        return limits if limits.is_busy == is_busy else replace(limits, is_busy=is_busy)
 
     def share(
         self, limits: ReceiveLimits, partitions: Sequence[Partition], now: float, asked: Container[int] | None
