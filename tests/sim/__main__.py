@@ -20,18 +20,21 @@ from tests.sim.groups.lanebugs import PLANTED_AMONG_LANES
 from tests.sim.groups.world import GroupWorld
 from tests.sim.shrinking import shrunk
 from tests.sim.streams.bugs import PLANTED_AMONG_STREAMS
+from tests.sim.workers.world import WorkerWorld
 
 WORLDS: dict[str, type[World] | type[ClientWorld]] = {
     "partitions": World,
     "clients": ClientWorld,
     "groups": GroupWorld,
     "delays": DelayWorld,
+    "workers": WorkerWorld,
 }
 BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "partitions": PLANTED,
     "clients": PLANTED_AMONG_CLIENTS,
     "delays": PLANTED_AMONG_DELAYS,
     "groups": {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_LANES, **PLANTED_AMONG_STREAMS},
+    "workers": {},
 }
 
 

@@ -176,10 +176,17 @@ class Workload:
         begun_at = self._begun_at.pop(message)
         self._supply.pace.ended(trio.current_time() - begun_at)
         if not self._begun_at and not self._is_taking and not self.is_ending:
-            self._begin(self._supply.take_now(self._concurrency))
+            self._begin_next()
         self._supply.post_soon()
         if len(self._begun_at) < self._concurrency:
             self._has_room.set()
+
+    def _begin_next(self) -> None:
+        try:
+            messages = self._supply.take_now(self._concurrency)
+        except GoQueueError:
+            return  # the task that takes is told, too, and raises it once
+        self._begin(messages)
 
     async def until_failures_are_told(self) -> None:
         while self._begun_at:

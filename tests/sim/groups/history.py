@@ -177,7 +177,8 @@ class GroupHistory(GroupBook):
         """§6: behind a delivery that ended without a word, the last one is made alone."""
         for held in row if len(row) > 1 else ():
             before = self.stories[held.place].deliveries[-2:-1]
-            if held.attempt == self.setup.max_deliveries and before and before[0].is_open:
+            is_counted = before and before[0].attempt < held.attempt
+            if held.attempt == self.setup.max_deliveries and is_counted and before[0].is_open:
                 raise Violation(f"§6: {held}, its last delivery, came with {len(row) - 1} others after {before[0]}")
 
     # What members say

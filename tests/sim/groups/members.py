@@ -108,6 +108,12 @@ class Member:
     def _shift(self, client: goqueue.Client, holder: str) -> Work:
         raise NotImplementedError
 
+    def _machine(self) -> MortalMachine:
+        return MortalMachine(self._site.network, self._name)
+
+    def _note_left(self, shift: Work) -> None:
+        """Its consumer has closed in good order."""
+
     async def run(self) -> None:
         """Who died comes back at once, not when its corpse is cold."""
         pauses = [0.0, 0.1, 1.0] if self._member_id is None else [0.0, 0.1, 1.0, 6.0]
@@ -126,7 +132,7 @@ class Member:
 
     async def _live(self, life: Life) -> None:
         site, is_in = self._site, False
-        machine = MortalMachine(site.network, self._name)
+        machine = self._machine()
         async with goqueue.connect(site.url, name=life.holder, network=machine, clock=site.clock) as client:
             burden(client, self._circumstances.answers)
             shift, begun_at = self._shift(client, life.holder), trio.current_time()
@@ -136,6 +142,7 @@ class Member:
                     is_in = True
                     self._note_entered(shift.consumer, life.holder, begun_at)
                     await self._work(shift, machine, life)
+                self._note_left(shift)
             finally:
                 if is_in or self._circumstances.is_prompt:  # else what it said may be heard yet
                     life.end()

@@ -120,7 +120,11 @@ class Story:
     def may_be_given_back(self, held: Held) -> None:
         """Uncounted: it comes again with the same number."""
         held.is_open = False
-        if not held.is_acked and self.attempt_least == held.attempt + 1:
+        if not held.is_acked:
+            self.may_not_count(held)
+
+    def may_not_count(self, held: Held) -> None:
+        if self.attempt_least == held.attempt + 1:
             self.attempt_least = held.attempt
 
     def begin_extension(self, held: Held, begun_at: float, seconds: float) -> None:
