@@ -6,6 +6,8 @@ take. The users of these streams wait elsewhere: for the next frame, for somethi
 """
 
 import os
+import socket
+from contextlib import suppress
 
 import trio
 
@@ -66,9 +68,38 @@ class TcpStream(trio.abc.HalfCloseableStream):
             except OSError:  # the connection is gone: as above
                 return await self._inner.receive_some(max_bytes)
 
+    def detach(self, seconds_max: float) -> "ThreadSocket":
+        """Let a thread have the connection; this stream is of no use afterwards."""
+        return ThreadSocket(self._inner.socket.detach(), seconds_max)
+
     async def aclose(self) -> None:
         self._descriptor = -1
         await self._inner.aclose()
+
+
+class ThreadSocket:
+    """A connection that a thread without an event loop reads and writes by itself. It raises `OSError`."""
+
+    def __init__(self, descriptor: int, seconds_max: float) -> None:
+        """A call that takes longer raises `TimeoutError`."""
+        self._socket = socket.socket(fileno=descriptor)
+        self._socket.settimeout(seconds_max)
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def receive(self) -> bytes:
+        """b"" at the end."""
+        return self._socket.recv(RECEIVE_SIZE)
+
+    def end(self) -> None:
+        """End the connection, also for a thread that waits for it at this moment."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the descriptor; nobody may be using it."""
+        self._socket.close()
 
 
 class TcpListener(trio.abc.Listener[TcpStream]):

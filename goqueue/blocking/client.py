@@ -14,6 +14,7 @@ from goqueue.client.consuming.options import CALLBACKS
 from goqueue.client.link.address import address_of
 from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.intake import Intake
+from goqueue.client.producing.shortcut import Shortcut
 from goqueue.client.reading.message import Published
 from goqueue.core.names import check_publishable
 from goqueue.environment import Network, WallClock
@@ -32,6 +33,7 @@ class Client:
         self._host = host
         self._inner = client
         self._intake = Intake(host, client.ready_publisher, client.publish_as)
+        self._shortcut = Shortcut(host, client, client.open_direct)
 
     # Topics
 
@@ -59,12 +61,16 @@ class Client:
         **options: Any,
     ) -> Published:
         target = check_publishable(topic), acks_of(acks)
-        return wait_for(self._host.thread, lambda call: self._intake.put(call, target, value, key, options))
+        publisher = self._inner.ready_publisher(target)
+        return self._shortcut.send(publisher, self._intake, value, key, options) or wait_for(
+            self._host.thread, lambda call: self._intake.put(call, target, value, key, options)
+        )
 
     @like(TrioClient.producer)
     def producer(self, topic: str, **options: Any) -> Producer:
         """The fast way to publish: `with client.producer("orders") as producer`."""
-        return Producer(self._host, ask_now(self._host, self._inner.producer, topic, **options))
+        producer = ask_now(self._host, self._inner.producer, topic, **options)
+        return Producer(self._host, producer, self._shortcut)
 
     # Delayed messages
 

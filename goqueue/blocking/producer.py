@@ -3,9 +3,11 @@
 from types import TracebackType
 from typing import Any
 
+from goqueue.blocking.asking import ask
 from goqueue.blocking.forwarding import forwarded
 from goqueue.client.producing.intake import Intake
 from goqueue.client.producing.producer import Producer as TrioProducer
+from goqueue.client.producing.shortcut import Shortcut
 from goqueue.client.reading.message import Published
 from goqueue.portal.forwarding import forwarded_now, like
 from goqueue.portal.host import Host
@@ -15,8 +17,9 @@ from goqueue.portal.waiting import ask_now, leave, wait_for
 class Producer:
     """Made by `client.producer`; enter it to send."""
 
-    def __init__(self, client: Host[Any], producer: TrioProducer) -> None:
+    def __init__(self, client: Host[Any], producer: TrioProducer, shortcut: Shortcut) -> None:
         self._inner = producer
+        self._shortcut = shortcut
         self._host = Host("producer", lambda: producer, client.thread, within=client, farewell=TrioProducer.flush)
         self._intake = Intake(self._host, lambda _: producer, producer.send_as)
 
@@ -31,7 +34,9 @@ class Producer:
 
     @like(TrioProducer.send)
     def send(self, value: bytes | None, *, key: bytes | None = None, **options: Any) -> Published:
-        return wait_for(self._host.thread, lambda call: self._intake.put(call, None, value, key, options))
+        return self._shortcut.send(self._inner, self._intake, value, key, options) or wait_for(
+            self._host.thread, lambda call: self._intake.put(call, None, value, key, options)
+        )
 
     @like(TrioProducer.send_nowait)
     def send_nowait(self, value: bytes | None, *, key: bytes | None = None, **options: Any) -> None:
@@ -42,4 +47,8 @@ class Producer:
 
     send_many = forwarded(TrioProducer.send_many)
     send_many_nowait = forwarded_now(TrioProducer.send_many_nowait)
-    flush = forwarded(TrioProducer.flush)
+
+    @like(TrioProducer.flush)
+    def flush(self) -> None:
+        self._shortcut.settle()
+        ask(self._host, self._inner.flush)

@@ -32,6 +32,11 @@ def fail_after(seconds: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
+def has_deadline() -> bool:
+    """Whether this is a block of `fail_after`."""
+    return _deadline.get() != math.inf
+
+
 def wait_for(thread: TrioThread, begin: Callable[[Call[T]], None], deadline: float | None = None) -> T:
     """Begin a call and wait for its result. An interruption, at any moment, cancels it."""
     settled = threading.Lock()

@@ -175,6 +175,21 @@ def test_what_is_queued_when_the_client_is_closed_is_counted_in_the_log(
     assert "3 messages to orders were dropped unconfirmed" in caplog.text
 
 
+def test_what_trio_s_thread_was_never_told_of_is_counted_when_the_producer_is_left(
+    client: blocking.Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left by an error: there is no flush. What had not left is dropped, and the log says so, or it was written."""
+    producer = client.producer("orders", acks="leader")
+    producer.__enter__()
+    with monkeypatch.context() as patched:
+        patched.setattr(client._host.thread, "tell", lambda what: None)
+        for value in numbered(3):
+            producer.send_nowait(value)
+    producer.__exit__(ValueError, ValueError(), None)
+    assert not producer._intake._queue
+    assert "3 messages to orders were dropped unconfirmed" in caplog.text
+
+
 def test_a_child_sends_nothing_that_its_parent_queued(client: blocking.Client) -> None:
     with client.producer("orders") as producer:
         with trio_stands_still(client):

@@ -21,7 +21,8 @@ FOR_THE_INSIDE = {
     "DeliveredMessage": set[str](),
     "Producer": {
         *("is_idle", "open", "retire", "stop"),
-        *("check_partition", "has_room_for", "room", "send_as", "take", "take_queued"),
+        *("acks", "adopt", "check_partition", "has_room_for", "idle_topic", "refresh_if_old", "room", "send_as"),
+        *("take", "take_queued"),
     },
     "Reader": set[str](),
 }

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from goqueue.client.link.caller import AnswerT, Sending
+from goqueue.client.link.direct import DirectConnection, open_direct
 from goqueue.client.link.link import Link
 from goqueue.environment import Network
 from goqueue.errors import Closed, GoQueueError, Unavailable
@@ -75,6 +76,10 @@ class Connected:
         """Run a background task, as long as the client is open."""
         assert self._tasks is not None, "a client has tasks from its opening on"
         self._tasks.start_soon(task, *arguments)
+
+    async def open_direct(self) -> DirectConnection | None:
+        """Another connection, for a thread that drives it by itself. None where there is none to be had."""
+        return await open_direct(self._network, self._host, self._port, self.name)
 
     def open(self, tasks: trio.Nursery) -> None:
         self._tasks = tasks

@@ -54,6 +54,26 @@ class Pending:
         self.done.set()
 
 
+async def greet(session: ClientSession, transport: Transport, client_name: str) -> Welcome:
+    """Say hello and wait for the welcome."""
+    session.hello(Hello(HIGHEST_VERSION, (), client_name))
+    with trio.move_on_after(HELLO_SECONDS_MAX):
+        await send_all(session, transport)
+        while (frame := await transport.receive()) is not None:
+            event = session.receive(frame)
+            if isinstance(event, Welcomed):
+                return event.welcome
+            if isinstance(event, SessionClosed):
+                raise event.error
+    raise ConnectionLost("the broker did not say welcome")
+
+
+async def send_all(session: ClientSession, transport: Transport) -> None:
+    await transport.drain()
+    while (frame := session.next_frame()) is not None:
+        await transport.send(frame)
+
+
 class Link:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -82,16 +102,7 @@ class Link:
         """The broker said go-away: ask elsewhere."""
 
     async def greet(self, client_name: str) -> Welcome:
-        self._session.hello(Hello(HIGHEST_VERSION, (), client_name))
-        with trio.move_on_after(HELLO_SECONDS_MAX):
-            await self._flush()
-            while (frame := await self._transport.receive()) is not None:
-                event = self._session.receive(frame)
-                if isinstance(event, Welcomed):
-                    return event.welcome
-                if isinstance(event, SessionClosed):
-                    raise event.error
-        raise ConnectionLost("the broker did not say welcome")
+        return await greet(self._session, self._transport, client_name)
 
     async def run(self, on_go_away: Callable[[], None] = lambda: None) -> None:
         """Carry requests and answers until the connection ends; then every waiting caller gets an error."""
@@ -288,13 +299,8 @@ class Link:
                 await self._something_to_send.wait()
                 self._something_to_send = trio.Event()
                 self._call_at_end_of_turn()
-                await self._flush()
+                await send_all(self._session, self._transport)
                 flushed, self._has_flushed = self._has_flushed, trio.Event()
                 flushed.set()
         except GoQueueError:
             link.cancel()
-
-    async def _flush(self) -> None:
-        await self._transport.drain()
-        while (frame := self._session.next_frame()) is not None:
-            await self._transport.send(frame)

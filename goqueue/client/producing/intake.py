@@ -95,6 +95,11 @@ class Intake:
             raise
 
     @property
+    def is_empty(self) -> bool:
+        """Whether everything is with the producers: what moves is counted until it is there."""
+        return not (self._queue or self._moving)
+
+    @property
     def is_behind(self) -> bool:
         return len(self._queue) >= UNTAKEN_MAX
 

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import trio
 
 from goqueue.client.link.caller import Caller
+from goqueue.client.link.topics import Topic
 from goqueue.client.producing.content import acks_of, all_sound, check_content
 from goqueue.client.producing.options import SendOptions, SendPlan, name_of, send_options, takes_send_options
 from goqueue.client.producing.outcome import AnyOutcome, Outcome
@@ -19,7 +20,7 @@ from goqueue.client.producing.sender import NOBODY, Sender
 from goqueue.client.reading.message import Published
 from goqueue.core.sending.chunk import Chunk
 from goqueue.core.sending.partitioner import partition_of_key
-from goqueue.core.sending.queue import BATCH_BYTES, BATCH_MESSAGES, Gathering
+from goqueue.core.sending.queue import BATCH_BYTES, BATCH_MESSAGES, Gathering, OutBatch
 from goqueue.errors import BufferFull, Closed, GoQueueError, InvalidMessage, PublishFailed, UnknownPartition
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
@@ -242,6 +243,27 @@ class Producer:
         """The number of messages that the buffer has room for; 0 while it is not open."""
         sender = self._open_sender
         return 0 if sender is None or sender.is_closed else self._buffer_messages - sender.unsettled
+
+    @property
+    def acks(self) -> Acks:
+        return self._acks
+
+    @property
+    def idle_topic(self) -> Topic | None:
+        """Its topic, if no message waits or is under way, and each may be repeated. Other threads may look."""
+        sender = self._open_sender
+        if sender is None or sender.is_closed or sender.unsettled or not self._is_idempotent:
+            return None
+        return sender.topic
+
+    def adopt(self, partition: int, identity: wire.ProducerReady, batch: OutBatch) -> None:
+        """Go on with a message that was sent by other means, and whose answer did not come."""
+        self._sender.adopt(partition, identity, batch)
+
+    def refresh_if_old(self) -> None:
+        """Ask for the topic, if nobody has for a while."""
+        if self._open_sender is not None and not self._open_sender.is_closed:
+            self._open_sender.refresh_if_old()
 
     def check_partition(self, partition: int | None) -> None:
         """`UnknownPartition` if the topic has no such partition, as far as is known."""

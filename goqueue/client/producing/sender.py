@@ -22,13 +22,13 @@ from goqueue.client.link.caller import Caller
 from goqueue.client.link.link import Link
 from goqueue.client.link.topics import Topic
 from goqueue.client.producing.outcome import AnyOutcome, produced_in
-from goqueue.client.producing.partitionqueue import PartitionQueue
+from goqueue.client.producing.partitionqueue import PartitionQueue, PartitionQueues
 from goqueue.client.producing.topic import FollowedTopic
 from goqueue.client.producing.troubles import SendTroubles
 from goqueue.client.reading.message import RepeatedPublished
 from goqueue.core.records.batch import Attribute, compress
 from goqueue.core.sending.chunk import Chunk
-from goqueue.core.sending.queue import Gathering, OutBatch, SendQueue
+from goqueue.core.sending.queue import Gathering, OutBatch
 from goqueue.core.sending.rounds import SendRounds
 from goqueue.errors import (
     ActorDied,
@@ -78,12 +78,11 @@ class Sender:
             on_unanswered=self._try_again,
         )
         self._acks = acks
-        self._gathering = gathering
         self._delivery_timeout = delivery_timeout
         self._tick_seconds = min(TICK_SECONDS_MAX, delivery_timeout / 8)
         self._identity = identity
         """The producer id of all send queues, until a partition forgets it. `NOBODY` without idempotence."""
-        self._queues: dict[int, PartitionQueue] = {}
+        self._queues = PartitionQueues(gathering, identity)
         self._rounds = SendRounds[PartitionQueue]()
         self._troubles = SendTroubles(client)
         self._leaves_with: Link | None = None
@@ -125,7 +124,7 @@ class Sender:
     def close(self) -> None:
         """Drop unsettled messages, and log their number."""
         self.is_closed = True
-        self._drop(self._take_all())
+        self._drop(self._queues.take_all())
 
     def _drop(self, chunks: Iterable[Chunk]) -> None:
         dropped = self._fail(chunks, Closed("the producer was closed before this was confirmed"))
@@ -154,7 +153,7 @@ class Sender:
         """Returns the send queues that may send now."""
         partitioner, queues = self._topic.partitioner, []
         for number, portion in partitioner.portions(chunk):
-            queue = self._queue(number)
+            queue = self._queues.of(number)
             if queue.messages.add(portion, now):
                 queues.append(queue)
             if queue.messages.is_full and number == partitioner.choose():
@@ -165,11 +164,15 @@ class Sender:
         """`UnknownPartition` if the topic has no such partition, as far as is known."""
         self._topic.partitioner.choose(None, partition)
 
-    def _queue(self, number: int) -> PartitionQueue:
-        queue = self._queues.get(number)
-        if queue is None:
-            queue = self._queues[number] = PartitionQueue(number, SendQueue(self._gathering), self._identity)
-        return queue
+    def adopt(self, partition: int, identity: wire.ProducerReady, batch: OutBatch) -> None:
+        """Send a batch of another producer id again, as it is: it may have been written. No other is under way."""
+        self.unsettled += batch.count
+        if self.is_closed:
+            self._drop(batch.chunks)
+            return
+        self._outcomes.extend(cast(AnyOutcome, chunk.call) for chunk in batch.chunks)
+        self._pump(self._queues.adopt(partition, identity, batch))
+        self._arm(batch.since + self._tick_seconds)
 
     # Out
 
@@ -186,7 +189,7 @@ class Sender:
 
     def pump_all(self) -> None:
         is_open = self._rounds.is_open
-        for queue in self._queues.values():
+        for queue in self._queues:
             self._pump(queue, together=is_open)
 
     def _pump_held(self) -> None:
@@ -373,36 +376,33 @@ class Sender:
     def topic(self) -> Topic:
         return self._topic.now  # as far as is known
 
+    def refresh_if_old(self) -> None:
+        self._topic.refresh_if_old(trio.current_time())
+
     async def refresh(self) -> None:
         """Ask the broker for the topic, and use the answer."""
         await self._topic.refresh()
 
     def _go_by_topic(self, is_other: bool) -> None:
-        for queue in self._queues.values():
+        for queue in self._queues:
             queue.paused_until = -math.inf
         if is_other:
             self._move_over()
         self.pump_all()
 
     def _fail_all(self, error: GoQueueError) -> None:
-        self._fail(self._take_all(), error)
+        self._fail(self._queues.take_all(), error)
 
     def _try_again(self) -> None:
         """The broker did not describe the topic: send queues that wait for it send once more."""
         soon = trio.current_time() + PAUSE_SECONDS
-        for queue in self._queues.values():
+        for queue in self._queues:
             queue.paused_until = min(queue.paused_until, soon)
         self.pump_all()
 
-    def _take_all(self) -> list[Chunk]:
-        """Empty and drop all send queues: later messages begin new ones, which wait for nothing."""
-        chunks = [chunk for queue in self._queues.values() for chunk in queue.messages.drop_all()]
-        self._queues.clear()
-        return chunks
-
     def _move_over(self) -> None:
         """Messages that were written are gone with the old topic; the rest goes to the new one."""
-        for chunk in self._take_all():
+        for chunk in self._queues.take_all():
             try:
                 self._distribute(chunk, cast(AnyOutcome, chunk.call).since)
             except GoQueueError as error:
@@ -431,7 +431,7 @@ class Sender:
         if not self._outcomes or self._deadline(self._outcomes[0]) > now:
             return
         troubles, seconds = self._troubles, self._delivery_timeout
-        for queue in self._queues.values():
+        for queue in self._queues:
             expired = queue.messages.expire(now, seconds)
             self._fail(expired.unwritten, troubles.unwritten(queue.partition, seconds))
             self._fail(expired.unknown, troubles.unknown(queue.partition, seconds))

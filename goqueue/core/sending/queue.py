@@ -212,6 +212,13 @@ class SendQueue:
         batch.is_sent, batch.may_be_written = False, True
         self._begin_mending()
 
+    def adopt(self, batch: OutBatch) -> None:
+        """Take over a batch that may have been written, into an empty queue: it is sent again as it is, before all
+        others."""
+        self._under_way.append(batch)
+        self._sequence = (batch.sequence + batch.count) % SEQUENCES
+        self.unanswered(batch)
+
     def not_written(self, batch: OutBatch) -> None:
         """Refused as a whole for now: out of order behind another one, or no room."""
         batch.is_sent = False

@@ -110,6 +110,11 @@ class WebsocketTransport:
             raise self._loss
         return None
 
+    def detach(self) -> tuple[trio.abc.Stream, FrameReader]:
+        """Give away the stream and what was received of it. The transport is of no use afterwards."""
+        self._is_closed = True
+        return self._stream, self._frames
+
     async def aclose(self) -> None:
         await self._close(1000, "")
 
