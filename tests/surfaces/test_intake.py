@@ -182,7 +182,7 @@ def test_what_trio_s_thread_was_never_told_of_is_counted_when_the_producer_is_le
     producer = client.producer("orders", acks="leader")
     producer.__enter__()
     with monkeypatch.context() as patched:
-        patched.setattr(client._host.thread, "tell", lambda what: None)
+        patched.setattr(client._host.thread, "tell", lambda _: None)
         for value in numbered(3):
             producer.send_nowait(value)
     producer.__exit__(ValueError, ValueError(), None)
