@@ -97,7 +97,8 @@ class Waiters:
     # Time
 
     def next_deadline(self) -> float | None:
-        return earliest(self.waits.next_deadline(), *self.turns.values())
+        deadline = self.waits.next_deadline()
+        return earliest(deadline, *self.turns.values()) if self.turns else deadline
 
     def tick(self, now: float) -> None:
         """Wake the members whose deadline has passed, and the next ones of groups whose woken member did not

@@ -139,6 +139,8 @@ class Life:
         return True
 
     def _release(self) -> None:
+        if not self._held:
+            return
         held, self._held = self._held, {}
         for reply, (value, error) in held.items():
             if error is None:

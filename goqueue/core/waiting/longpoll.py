@@ -48,4 +48,4 @@ class LongPoll(Generic[Reader]):
         return readers
 
     def next_deadline(self) -> float | None:
-        return self._deadlines.next()
+        return self._deadlines.next() if self._waiting else None
