@@ -49,6 +49,11 @@ class PartitionQueues:
         queue.messages.adopt(batch)
         return queue
 
+    def resume_by(self, moment: float) -> None:
+        """Pauses end at this moment at the latest."""
+        for queue in self:
+            queue.paused_until = min(queue.paused_until, moment)
+
     def take_all(self) -> list[Chunk]:
         """Empty and drop all send queues: later messages begin new ones, which wait for nothing."""
         chunks = [chunk for queue in self for chunk in queue.messages.drop_all()]

@@ -252,7 +252,7 @@ class Producer:
     def idle_topic(self) -> Topic | None:
         """Its topic, if no message waits or is under way, and each may be repeated. Other threads may look."""
         sender = self._open_sender
-        if sender is None or sender.is_closed or sender.unsettled or not self._is_idempotent:
+        if sender is None or sender.is_closed or not (sender.is_idle and self._is_idempotent):
             return None
         return sender.topic
 

@@ -88,12 +88,10 @@ class Sender:
         self._leaves_with: Link | None = None
         """The connection whose end of turn is awaited."""
         self._outcomes: deque[AnyOutcome] = deque()
-        self.unsettled = 0
+        self.unsettled, self.is_closed = 0, False
         self._settling = trio.lowlevel.ParkingLot()
-        self.is_closed = False
         self._scope = trio.CancelScope()
-        self._armed = math.inf
-        self._rearm = trio.Event()
+        self._armed, self._rearm = math.inf, trio.Event()
 
     async def run(self) -> None:
         """Keep time, until stopped or cancelled; afterwards the sender is closed."""
@@ -122,11 +120,11 @@ class Sender:
         self._scope.cancel()
 
     def close(self) -> None:
-        """Drop unsettled messages, and log their number."""
         self.is_closed = True
         self._drop(self._queues.take_all())
 
     def _drop(self, chunks: Iterable[Chunk]) -> None:
+        """Fail messages that are not settled, and log their number."""
         dropped = self._fail(chunks, Closed("the producer was closed before this was confirmed"))
         if dropped:
             logger.warning("%d messages to %s were dropped unconfirmed", dropped, self.topic.name)
@@ -376,6 +374,11 @@ class Sender:
     def topic(self) -> Topic:
         return self._topic.now  # as far as is known
 
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits, and no answer is awaited, not even for messages that were given up."""
+        return not self.unsettled and self._rounds.is_open
+
     def refresh_if_old(self) -> None:
         self._topic.refresh_if_old(trio.current_time())
 
@@ -384,8 +387,7 @@ class Sender:
         await self._topic.refresh()
 
     def _go_by_topic(self, is_other: bool) -> None:
-        for queue in self._queues:
-            queue.paused_until = -math.inf
+        self._queues.resume_by(-math.inf)
         if is_other:
             self._move_over()
         self.pump_all()
@@ -395,9 +397,7 @@ class Sender:
 
     def _try_again(self) -> None:
         """The broker did not describe the topic: send queues that wait for it send once more."""
-        soon = trio.current_time() + PAUSE_SECONDS
-        for queue in self._queues:
-            queue.paused_until = min(queue.paused_until, soon)
+        self._queues.resume_by(trio.current_time() + PAUSE_SECONDS)
         self.pump_all()
 
     def _move_over(self) -> None:

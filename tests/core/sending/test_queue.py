@@ -135,6 +135,18 @@ def test_an_unanswered_batch_is_sent_again_as_it_was_once_all_answers_are_in() -
     assert queue.next_batch(0.0) is None
 
 
+def test_an_adopted_batch_goes_first_as_it_is_and_others_follow_its_sequence() -> None:
+    """G11: it was sent by other means, and may have been written."""
+    queue = SendQueue()
+    queue.adopt(OutBatch([chunk_of("a")], 1, 0.0, sequence=41, is_sent=True))
+    queue.add(chunk_of("b"), 0.0)
+    adopted = taken(queue)
+    assert (names_of(adopted), adopted.sequence, adopted.attempt) == (["a"], 41, 2)
+    assert queue.next_batch(0.0) is None
+    queue.confirmed(adopted)
+    assert taken(queue).sequence == 42
+
+
 def test_what_was_refused_for_now_is_due_at_once_when_every_answer_has_come() -> None:
     queue = row_with("refused")
     first = taken(queue)
