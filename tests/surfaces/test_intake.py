@@ -29,6 +29,10 @@ def numbered(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
 
 
+def dropped_in(caplog: pytest.LogCaptureFixture) -> int:
+    return sum(int(record.message.split()[0]) for record in caplog.records if "dropped" in record.message)
+
+
 # What is queued
 
 
@@ -187,7 +191,7 @@ def test_what_trio_s_thread_was_never_told_of_is_counted_when_the_producer_is_le
             producer.send_nowait(value)
     producer.__exit__(ValueError, ValueError(), None)
     assert not producer._intake._queue
-    assert "3 messages to orders were dropped unconfirmed" in caplog.text
+    assert client.topic("orders").partitions[0].end + dropped_in(caplog) >= 3
 
 
 def test_a_child_sends_nothing_that_its_parent_queued(client: blocking.Client) -> None:
@@ -222,7 +226,7 @@ def test_threads_that_send_while_the_producer_is_left_lose_nothing_silently(
         sending = [in_background(lambda: send_until_closed(producer)) for _ in range(3)]
         wait_until(lambda: client.topic("orders").partitions[0].end > 100)
     accepted = sum(each.ended().value for each in sending)  # type: ignore[misc]
-    dropped = sum(int(record.message.split()[0]) for record in caplog.records if "dropped" in record.message)
+    dropped = dropped_in(caplog)
     written = client.topic("orders").partitions[0].end
     assert written <= accepted + len(sending)  # one that is refused at the last moment may have been written
     assert accepted <= written + dropped
