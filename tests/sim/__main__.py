@@ -20,6 +20,7 @@ from tests.sim.groups.lanebugs import PLANTED_AMONG_LANES
 from tests.sim.groups.world import GroupWorld
 from tests.sim.shrinking import shrunk
 from tests.sim.streams.bugs import PLANTED_AMONG_STREAMS
+from tests.sim.workers.bugs import PLANTED_AMONG_WORKERS
 from tests.sim.workers.world import WorkerWorld
 
 WORLDS: dict[str, type[World] | type[ClientWorld]] = {
@@ -34,7 +35,7 @@ BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "clients": PLANTED_AMONG_CLIENTS,
     "delays": PLANTED_AMONG_DELAYS,
     "groups": {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_LANES, **PLANTED_AMONG_STREAMS},
-    "workers": {},
+    "workers": PLANTED_AMONG_WORKERS,
 }
 
 

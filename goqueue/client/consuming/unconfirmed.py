@@ -80,9 +80,9 @@ class Unconfirmed:
 
     @property
     def count(self) -> int:
-        """Settlements that are not decided."""
-        portions = [portion for saying in self._under_way for portion in saying.portions]
-        return len(self._acks) + sum([len(portion.messages or portion.delivery) for portion in portions])
+        """Messages whose acks are not decided, be their leases over or not."""
+        acks = [saying for saying in self._under_way if saying.word is ACK]
+        return len(self._acks) + sum([_size(portion) for saying in acks for portion in saying.portions])
 
     # The settlements
 
@@ -155,3 +155,7 @@ class Unconfirmed:
                     continue
                 saying.outcome.error = saying.outcome.error or error
             return self._end(saying)
+
+
+def _size(portion: Portion) -> int:
+    return portion.delivery.names.count if portion.messages is None else len(portion.messages)

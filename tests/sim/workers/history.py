@@ -1,4 +1,4 @@
-"""What the handlers of workers saw, and what follows: a message counts as delivered if, and only if, one began with it.
+"""What the handlers of workers saw: a message counts as delivered if one began with it, and only then.
 
 A worker tells the broker that a handler begins, and does not wait for the answer. So three things are known of a
 delivery: nothing was told, then it does not count; it was told, then it may count; a handler began with it on a
@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 
 import trio
 
-from goqueue.client.consuming.delivery import DeliveredMessage
+from goqueue.client.consuming.delivery import DeliveredMessage, LeasedMessage
 from tests.sim.clients.history import Place
 from tests.sim.disk.history import Violation
-from tests.sim.groups.book import GroupBook
 from tests.sim.groups.history import GroupHistory, place_of
 from tests.sim.groups.letters import DeadLetter
 from tests.sim.groups.stories import Held
 
 ON_ITS_WAY_SECONDS = 1.0
 """What was told this shortly before the broker ended may not have arrived."""
-OPENING_SECONDS = 2.5
+OPENING_SECONDS = 0.3
 """A broker that has just started may refuse for so long what is said to a partition; it is said again."""
 
 
@@ -36,7 +35,7 @@ class WorkerHistory(GroupHistory):
     def note_start(self) -> None:
         self._started_at = trio.current_time()
 
-    def tell(self, messages: Iterable[DeliveredMessage]) -> None:
+    def tell(self, messages: Iterable[LeasedMessage]) -> None:
         self._told.update((place_of(message), message.attempt) for message in messages)
 
     def begin(

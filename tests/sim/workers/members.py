@@ -23,18 +23,22 @@ class MortalProcess(MortalMachine):
         self._streams: list[SimulatedStream] = []
         self._has_ended = False
 
+    def die(self) -> None:
+        """The machine with it, unless the process alone has ended before."""
+        if not self._has_ended:
+            super().die()
+
     def end(self) -> None:
         self._has_ended = True
         for stream in self._streams:
             stream.close()
 
     async def connect(self, host: str, port: int) -> SimulatedStream:
-        if self._has_ended:
-            raise ConnectionRefusedError("the process is gone")
         stream = await super().connect(host, port)
         self._streams.append(stream)
         if self._has_ended:
             stream.close()
+            raise ConnectionRefusedError("the process is gone")
         return stream
 
 

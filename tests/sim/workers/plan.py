@@ -8,6 +8,8 @@ from tests.sim.groups.plan import GroupPlan, GroupSetup, MemberPlan
 QUICK = (0.0, 0.0, 0.0, 0.001, 0.02)
 SECONDS_OF_HANDLERS = (QUICK, (*QUICK * 4, 0.3, 1.5), (*QUICK * 10, 0.7), (0.05, 0.2, 1.0))
 """A handler that is quick for long and then slow has many messages held ahead."""
+VISIBILITIES = (0.5, 0.6, 1.0, 3.0)
+SHARED_ODDS = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,14 @@ def with_workers(plan: GroupPlan, random: Random) -> GroupPlan:
 def _with_workers(setup: GroupSetup, random: Random) -> GroupSetup:
     deadly, failing = random.choice([0.0, 0.02, 0.1]), random.choice([0.0, 0.0, 0.1])
     members = tuple(_worker(each, random, deadly, failing) for each in setup.members)
-    return replace(setup, members=members, streams=())
+    is_shared = setup.is_shared or random.random() < SHARED_ODDS
+    return replace(setup, members=members, is_shared=is_shared, streams=())
 
 
 def _worker(member: MemberPlan, random: Random, deadly: float, failing: float) -> WorkerPlan:
     return WorkerPlan(
         habits=(),
-        visibility=random.choice([0.5, 0.6, 1.0, 3.0]),
+        visibility=random.choice(VISIBILITIES),
         batch=1,
         auto_extends=True,
         member_id=member.member_id,

@@ -1,4 +1,4 @@
-"""A world of groups whose members are workers: they hold messages ahead, and die with messages in hand and ahead."""
+"""A world of groups whose members are workers, which die with messages in hand and with messages held ahead."""
 
 from collections.abc import Collection
 from random import Random
