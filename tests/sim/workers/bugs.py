@@ -90,6 +90,9 @@ class LetsLeasesEndAhead(SlowWorkers, BuggyWorkers):
             def add(self, delivery: ReceivedDelivery, now: float, visibility: float) -> None:
                 super().add(delivery, now, 100 * visibility)
 
+            def old_ahead(self, count_max: int, now: float) -> list[ReceivedDelivery]:
+                return []
+
         class Lazy(Leases):
             async def run(self) -> None:
                 await trio.sleep_forever()
