@@ -20,7 +20,7 @@ from goqueue.storage.log.openlogs import OpenLogs
 from goqueue.types import Buffer
 
 OPEN_FILES_MAX = 1_024
-"""Limit of files that stay open for reading. A receive from some hundred partitions reads as many files, each time."""
+"""Limit of files that stay open for reading: a receive from many partitions reads many files, each time."""
 GROWING_FILES_MAX = 2_048
 """Limit of growing files that stay open with nothing unsynced; files with unsynced bytes are needed, and few."""
 INDEXES_MAX = 256
