@@ -241,3 +241,25 @@ async def run_until_done_by(world: World, worker: goqueue.Worker) -> None:
         while not await world.is_done():  # noqa: ASYNC110
             await trio.sleep(1)
         worker.stop()
+
+
+async def test_a_worker_that_was_replaced_ends_with_that_error_alone(
+    world: World, autojump_clock: MockClock
+) -> None:
+    """Its handlers end when their messages are another worker's already."""
+
+    async def handler(message: goqueue.DeliveredMessage) -> None:
+        await trio.sleep(0.01)
+
+    async def run_until_replaced(worker: goqueue.Worker) -> None:
+        with pytest.raises(goqueue.Fenced):
+            await worker.run()
+
+    await world.publish(2_000)
+    first, second = [world.worker(handler, member_id="worker", concurrency=1) for _ in range(2)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_until_replaced, first)
+        while len(world.seen) < 100:  # noqa: ASYNC110
+            await trio.sleep(0.1)
+        nursery.start_soon(second.run)
+        await world.until_done(second, 2_000)
