@@ -243,9 +243,7 @@ async def run_until_done_by(world: World, worker: goqueue.Worker) -> None:
         worker.stop()
 
 
-async def test_a_worker_that_was_replaced_ends_with_that_error_alone(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_a_worker_that_was_replaced_ends_with_that_error(world: World, autojump_clock: MockClock) -> None:
     """Its handlers end when their messages are another worker's already."""
 
     async def handler(message: goqueue.DeliveredMessage) -> None:
