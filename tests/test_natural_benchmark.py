@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -141,7 +142,7 @@ def test_it_runs_with_goqueue_alone_and_says_what_it_left_out(tmp_path: Path) ->
     assert absurd(figures) == []
     report = kept_report(tmp_path)
     assert {line.group for line in report.lines} == {group.value for group in Group if group is not Group.COUNTING}
-    assert all("redis-server is not installed" in each.why for each in report.left_out if "INCR" in each.name)
+    assert all("not installed" in each.why for each in report.left_out if "INCR" in each.name)
     text = tables.read_text()
     assert text == f"Before.\n{page.BEGIN}\n{page.section(report)}\n{page.END}\nBehind.\n"
     assert len([ElementTree.parse(path) for path in tmp_path.glob("*.svg")]) == len(Group)
@@ -154,8 +155,9 @@ def test_a_peer_without_its_server_is_left_out_and_not_zero() -> None:
     )
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
-    assert "BENCH_KAFKA=host:port names one" in said
-    assert "redis-server is not installed" in said
+    has_libraries = all(map(find_spec, ("confluent_kafka", "redis")))  # they are an extra, which tests do without
+    assert ("BENCH_KAFKA=host:port names one" in said) is has_libraries
+    assert ("redis-server is not installed" in said) is has_libraries
 
 
 def test_a_word_that_no_row_has_is_refused() -> None:

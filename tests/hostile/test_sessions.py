@@ -38,6 +38,6 @@ def test_a_seed_gives_the_same_frames_again() -> None:
 
 
 def test_frames_of_every_kind_and_made_in_every_way_are_among_them() -> None:
-    frames = set(frames_of(1, 700))
+    frames = set(frames_of(1, 1_500))
     assert {frame[1] for frame in frames if frame[:1] == b"\x93" and len(frame) > 1} >= {*map(int, BODIES)}
     assert len(WAYS) == 13

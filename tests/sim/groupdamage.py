@@ -92,7 +92,7 @@ class MetadataDamage:
     harm: Harm
 
     async def strike(self, disk: SimulatedDisk) -> bool:
-        if not disk.is_directory(LIST):
+        if not disk.is_directory(LIST) or not any(name.endswith(".log") for name in disk.list(LIST)):
             return False
         await claim_all(disk)
         path = last_segment(disk)

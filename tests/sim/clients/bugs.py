@@ -13,7 +13,7 @@ from goqueue.actors.topics import partitions
 from goqueue.client import client
 from goqueue.client.client import Client
 from goqueue.client.link import link
-from goqueue.client.producing import sender
+from goqueue.client.producing import partitionqueue
 from goqueue.core.log import appending
 from goqueue.core.log.admission import Admission
 from goqueue.core.log.producers import NO_PRODUCER_ID, Judgement, Verdict
@@ -81,7 +81,7 @@ class DisordersAfterLoss(Buggy):
                 super().unanswered(batch)
                 self._waiting.reverse()
 
-        return replaced(sender, "SendQueue", Disordered)
+        return replaced(partitionqueue, "SendQueue", Disordered)
 
 
 class SkipsAfterReconnect(Buggy):
