@@ -61,7 +61,7 @@ class Fault:
 
 _WHOLE_RUN = (Trouble.SLOW_DISK, Trouble.LATENCY, Trouble.CLOCK)
 _OF_DELAYS = (Trouble.CLOCK_STEP, Trouble.INDEX_HARM)
-_DURING_A_LIFE = [each for each in Trouble if each not in (*_WHOLE_RUN, *_OF_DELAYS, Trouble.ENDING)]
+DURING_A_LIFE = [each for each in Trouble if each not in (*_WHOLE_RUN, *_OF_DELAYS, Trouble.ENDING)]
 
 
 class Job(Enum):
@@ -129,7 +129,7 @@ class ClientPlan:
         return found[0] if found else Ending.SHUTDOWN
 
     def during(self, life: int) -> list[Fault]:
-        return [each for each in self.faults if each.life == life and each.trouble in _DURING_A_LIFE]
+        return [each for each in self.faults if each.life == life and each.trouble in DURING_A_LIFE]
 
     def disk_faults(self) -> Faults:
         sync_seconds = SLOW_SYNC if self.has(Trouble.SLOW_DISK) else NORMAL_SYNC
@@ -167,7 +167,7 @@ def _faults(random: Random, lives: tuple[ClientLife, ...], clients: int) -> list
 def _fault(random: Random, number: int, life: int, lived: ClientLife, clients: int) -> Fault:
     return Fault(
         number,
-        random.choice(_DURING_A_LIFE),
+        random.choice(DURING_A_LIFE),
         life,
         after=random.uniform(0, lived.seconds),
         seconds=random.choice([0.01, 0.2, 2.0]) * random.uniform(0.5, 1.5),

@@ -47,6 +47,8 @@ from goqueue.storage.snapshotlog.ledgers import FOLDER, LedgerLog, Payload, Writ
 from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Microseconds, Offset
+from tests.sim.clients import plan as clientplan
+from tests.sim.clients.plan import Trouble
 from tests.sim.clients.world import ClientTally, ClientWorld
 from tests.sim.disk.bugs import replaced
 from tests.sim.disk.plan import Ending
@@ -123,7 +125,15 @@ class RefusesRepeatedAcks(LedgerBug):
             return entry, asked.runs if entry is None and asked.action is Action.ACK else stale
 
 
-class RemembersOnlyAcks(LedgerBug):
+class OftenUnheard(GroupWorld):
+    """What the broker says vanishes time and again, and clients repeat what they asked."""
+
+    def __init__(self, seed: int, without: Collection[int] = ()) -> None:
+        with replaced(clientplan, "DURING_A_LIFE", (Trouble.ANSWERS_VANISH,)):
+            super().__init__(seed, without)
+
+
+class RemembersOnlyAcks(OftenUnheard, LedgerBug):
     """A nack, reject or release that is said again after a lost answer is refused."""
 
     class ledger_class(Ledger):  # noqa: N801
