@@ -72,7 +72,11 @@ class OffsetSet:
 
     def add(self, first: Offset, last: Offset) -> int:
         """Add a range; returns how many of its offsets are new."""
-        before = self._size
+        before, number = self._size, first >> CHUNK_BITS
+        if 0 <= last - first <= _WITHIN - (first & _WITHIN):  # in one chunk, as most often
+            mask = ((1 << (last - first + 1)) - 1) << (first & _WITHIN)
+            self._put(number, self._chunks.get(number, 0) | mask)
+            return self._size - before
         for number, mask in _masks(first, last):
             self._put(number, self._chunks.get(number, 0) | mask)
         return self._size - before
@@ -112,11 +116,17 @@ class OffsetSet:
             found._put(number, mask & ~chunks.get(number, 0))
         return found
 
+    def remove(self, others: "OffsetSet") -> None:
+        """Remove the offsets that are in both sets."""
+        chunks = self._chunks
+        for number, mask in others._chunks.items():
+            if number in chunks:
+                self._put(number, chunks[number] & ~mask)
+
     def take(self, others: "OffsetSet") -> "OffsetSet":
         """Remove and return the offsets that are in both sets."""
         found = self.common(others)
-        for number, mask in found._chunks.items():
-            self._put(number, self._chunks[number] & ~mask)
+        self.remove(found)
         return found
 
     def take_below(self, end: Offset) -> "OffsetSet":
@@ -145,6 +155,9 @@ class OffsetSet:
 
     def count(self, first: Offset, last: Offset) -> int:
         """The number of offsets in this range."""
+        if 0 <= last - first <= _WITHIN - (first & _WITHIN):  # in one chunk, as most often
+            rest = self._chunks.get(first >> CHUNK_BITS, 0) >> (first & _WITHIN)
+            return (rest & ((1 << (last - first + 1)) - 1)).bit_count()
         numbers = self._numbers_within(first, last)
         return sum((self._chunks[number] & _mask_within(number, first, last)).bit_count() for number in numbers)
 

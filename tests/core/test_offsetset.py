@@ -52,6 +52,17 @@ def test_a_range_of_it_is_cut_and_counted(changes: list[tuple[bool, Run]], run: 
     assert offsets.count(*run) == len(inside)
 
 
+@given(changes, changes)
+def test_another_set_is_taken_out_of_it(changes: list[tuple[bool, Run]], others: list[tuple[bool, Run]]) -> None:
+    (offsets, model), (asked, others_model) = both(changes), both(others)
+    removed = offsets.copy()
+    removed.remove(asked)
+    assert list(offsets.take(asked).runs()) == runs_of(model & others_model)
+    assert list(offsets.runs()) == runs_of(model - others_model)
+    assert removed == offsets
+    assert len(removed) == len(model - others_model)
+
+
 @given(changes, places)
 def test_the_first_run_and_the_first_gap_from_an_offset_are_found(changes: list[tuple[bool, Run]], at: int) -> None:
     offsets, model = both(changes)

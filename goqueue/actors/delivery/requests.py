@@ -191,7 +191,7 @@ class SettleRuns(Request[tuple[AttemptRun, ...]]):
     @property
     def size(self) -> int:
         """The number of messages that it settles."""
-        return self.whole or sum(run.size for run in self.runs)
+        return self.whole or count(self.runs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from goqueue.actors.front.bounds import Bounds
 from goqueue.actors.front.serving import SERVING
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.node.broker import Broker
-from goqueue.net.session.events import HelloReceived, RequestReceived, SessionClosed
+from goqueue.net.session.events import HelloReceived, Refused, RequestReceived, SessionClosed
 from goqueue.net.session.machine import SessionState
 from goqueue.net.session.server import ServerSession
 from goqueue.net.transport.transport import Transport
@@ -103,9 +103,11 @@ class Connection:
                         await rest
                 elif isinstance(event, HelloReceived):
                     self._session.welcome()
+                    self._answers.speak_up()
                     patience.deadline = math.inf
                 elif isinstance(event, SessionClosed):
                     return
-                if self._session.bytes_waiting:
+                elif isinstance(event, Refused):
                     self._answers.speak_up()
+                if self._session.bytes_waiting:
                     await self._answers.wait_for_room()

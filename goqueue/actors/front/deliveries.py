@@ -28,7 +28,7 @@ from goqueue.actors.front.receiving import (
     take_what_is_there,
 )
 from goqueue.actors.front.records import FETCH_BYTES_MAX
-from goqueue.actors.front.responders import Responder, Rest
+from goqueue.actors.front.responders import Haste, Responder, Rest
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.runtime.cycles import current_party
 from goqueue.actors.runtime.messages import Reply
@@ -284,12 +284,13 @@ def begin_settle(
 class _SettleRequest(OrderedRequest[wire.SettleDelivery, wire.SettledDelivery]):
     kind = "settle"
 
-    __slots__ = ("_group",)
+    __slots__ = ("_group", "haste")
 
     def __init__(self, session: BrokerSession, request: wire.Settle, responder: Responder) -> None:
         size = sum(len(each.runs) + 1 + sum(len(some.chunks) for some in each.sets) for each in request.deliveries)
         super().__init__(session, request.deliveries, session.settles, size, responder)
         self._group = request.group
+        self.haste = Haste.LATER if request.is_unhurried else Haste.AT_ONCE
 
     def question(self, item: wire.SettleDelivery) -> SettleRuns | None:
         question = _question(self._group, item)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from goqueue.actors.front.bounds import RequestLoad
-from goqueue.actors.front.responders import Responder, Rest
+from goqueue.actors.front.responders import Haste, Responder, Rest
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.core.security.quotas import charge
@@ -35,6 +35,8 @@ class OrderedRequest(ABC, Generic[ItemT, PieceT]):
     """`size` is what the request adds to a load of its session until it is answered."""
 
     kind: ClassVar[str]
+    haste: Haste = Haste.AT_ONCE
+    """When the answer is sent, if no others follow in this turn."""
 
     __slots__ = ("_items", "_load", "_pieces", "_remaining", "_responder", "_size", "count", "session")
 
@@ -96,7 +98,7 @@ class OrderedRequest(ABC, Generic[ItemT, PieceT]):
         load.remove(self._size)
         throttle_ms = charge(self.session.principal, self.kind, self._size, self.count)
         answer = self.whole(tuple(self._pieces))  # type: ignore[arg-type]  # each has its piece
-        self._responder.answer(answer, throttle_ms, is_last=not load.amount)
+        self._responder.answer(answer, throttle_ms, Haste.WITH_TURN if load.amount else self.haste)
 
     def _pass_at_once(self, number: int, item: ItemT) -> bool:
         """False if it has to wait."""

@@ -5,6 +5,7 @@ whoever carries answers to one keeps them and sends those of one turn together.
 """
 
 from collections.abc import Coroutine
+from enum import Enum, auto
 from typing import Any, Protocol, TypeAlias
 
 import trio
@@ -16,6 +17,16 @@ Rest: TypeAlias = Coroutine[Any, Any, None]
 """The part of a request that has to wait for room. Its client's next request is taken when it has ended."""
 
 
+class Haste(Enum):
+    """When an answer is sent. Each send costs the broker, and wakes the client."""
+
+    AT_ONCE = auto()
+    WITH_TURN = auto()
+    """Other answers are about to follow in this turn of the event loop: together with these."""
+    LATER = auto()
+    """Nobody waits for it: together with the next answers, or a few milliseconds later."""
+
+
 class Responder(Protocol):
     """One of the two is called, once. Neither waits nor raises."""
 
@@ -24,9 +35,7 @@ class Responder(Protocol):
         """Names the request in the audit."""
         ...
 
-    def answer(self, answer: Answer, throttle_ms: int = 0, *, is_last: bool = True) -> None:
-        """`is_last`: no other answer is about to follow that could be sent together with this one."""
-        ...
+    def answer(self, answer: Answer, throttle_ms: int = 0, haste: Haste = Haste.AT_ONCE) -> None: ...
 
     def refuse(self, error: GoQueueError) -> None: ...
 
@@ -40,7 +49,7 @@ class AwaitedAnswer:
         self._is_settled = trio.Event()
         self._outcome: Answer | GoQueueError | None = None
 
-    def answer(self, answer: Answer, throttle_ms: int = 0, *, is_last: bool = True) -> None:  # noqa: ARG002
+    def answer(self, answer: Answer, throttle_ms: int = 0, haste: Haste = Haste.AT_ONCE) -> None:  # noqa: ARG002
         self.throttle_ms = throttle_ms
         self._settle(answer)
 

@@ -20,7 +20,7 @@ import trio
 from goqueue.actors.front.bounds import Bounds, Polls, RequestLoad
 from goqueue.actors.front.knownpartitions import KnownPartitions
 from goqueue.actors.front.members import Joins, Members
-from goqueue.actors.front.responders import AwaitedAnswer, Responder, Rest
+from goqueue.actors.front.responders import AwaitedAnswer, Haste, Responder, Rest
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
@@ -123,7 +123,8 @@ class BrokerSession:
         try:
             answer = await (self._answered[type(request)](self, request) if work is None else work())
             outcome = _outcome(answer)
-            responder.answer(answer, charge(self.principal, kind, 0, 0), is_last=not self.is_settling)
+            haste = Haste.WITH_TURN if self.is_settling else Haste.AT_ONCE
+            responder.answer(answer, charge(self.principal, kind, 0, 0), haste)
         except GoQueueError as error:
             outcome = error.code
             responder.refuse(error)

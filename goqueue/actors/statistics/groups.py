@@ -84,7 +84,7 @@ class GroupSeries:
                 self.settled[Action.RELEASE] += count(entry.runs)
 
     def note_settled(self, action: Action, size: int, stale: Iterable[AttemptRun]) -> None:
-        refused = sum(run.size for run in stale)
+        refused = count(stale)
         self.stale += refused
         if action in self.settled:
             self.settled[action] += size - refused

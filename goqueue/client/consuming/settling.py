@@ -31,6 +31,9 @@ PORTIONS_MAX = 1_000
 RUNS_OF_A_WHOLE = 4
 REPEAT_SECONDS_MAX = 30.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 2.0
+IN_TURN_MIN = 3
+"""After so many settlements of which each was answered before the next was said, the program says one at a time:
+nothing else will come in the same turn, and the next one is sent without waiting for its end."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -100,6 +103,10 @@ class Settling:
         self.collect: Callable[[], Iterable[Saying]] = tuple
         """Called before a frame is made: what travels along with it."""
         self._is_due = False
+        self._said = 0
+        """Settlements that are said and not answered."""
+        self._in_turn = 0
+        """How many were said since two were under way."""
 
     # Together with others of this turn
 
@@ -109,14 +116,26 @@ class Settling:
             return SettleOutcome()
         if len(portions) > PORTIONS_MAX:
             return await self._say_many(word, portions)
-        ended = trio.Event()
-        saying = Saying(word, portions, lambda _: ended.set())
-        self._gathered.append(saying)
-        self.post_soon()
-        await ended.wait()
+        self._in_turn = 0 if self._said else self._in_turn + 1
+        self._said += 1
+        try:
+            saying = await self._said_once(word, portions)
+        finally:
+            self._said -= 1
         if saying.again:
             await self.repeat(word, saying.again, saying.outcome)
         return saying.outcome
+
+    async def _said_once(self, word: Word, portions: Sequence[Portion]) -> Saying:
+        ended, link = trio.Event(), self._client.link
+        saying = Saying(word, portions, lambda _: ended.set())
+        self._gathered.append(saying)
+        if link is not None and self._in_turn > IN_TURN_MIN and not self._is_due:
+            self._post(link)
+        else:
+            self.post_soon()
+        await ended.wait()
+        return saying
 
     async def _say_many(self, word: Word, portions: Sequence[Portion]) -> SettleOutcome:
         outcome = SettleOutcome()
@@ -139,14 +158,14 @@ class Settling:
         return not self._gathered and link.hand_over()
 
     def _post(self, link: Link) -> None:
-        self._is_due = False
+        self._is_due, is_unhurried = False, not self._gathered
         sayings = self._take()
         if not sayings:
             return
         if link.is_over:
             self._fail(sayings)
         elif link.has_settlement_room:
-            self._send(link, sayings)
+            self._send(link, sayings, is_unhurried=is_unhurried)
         else:
             self._gathered, self._is_due = sayings, True
             link.when_settlement_room(partial(self._post, link))
@@ -155,11 +174,12 @@ class Settling:
         gathered, self._gathered = self._gathered, []
         return [*gathered, *self.collect()]
 
-    def _send(self, link: Link, sayings: Sequence[Saying]) -> None:
+    def _send(self, link: Link, sayings: Sequence[Saying], *, is_unhurried: bool) -> None:
         entries = _combined(sayings)
         for begin in range(0, len(entries), PORTIONS_MAX):
             some = entries[begin : begin + PORTIONS_MAX]
-            request = Settle(self._group, tuple([_settle_delivery(word, portion) for word, portion, _ in some]))
+            deliveries = tuple([_settle_delivery(word, portion) for word, portion, _ in some])
+            request = Settle(self._group, deliveries, is_unhurried)
             try:
                 link.post_settlement(request, partial(self._answered, some))
             except GoQueueError as error:

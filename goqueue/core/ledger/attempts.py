@@ -64,7 +64,10 @@ class Attempts:
         self._sets: dict[Standing, OffsetSet] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._sets.values()))
+        size = 0
+        for offsets in self._sets.values():
+            size += len(offsets)
+        return size
 
     def __bool__(self) -> bool:
         return bool(self._sets)
@@ -99,6 +102,10 @@ class Attempts:
 
     def count_of(self, runs: Sequence[AttemptRun]) -> int:
         """How many of these messages are here, on the attempt that their run names."""
+        if len(runs) == 1:  # as with one message at a time
+            [(first, last, attempt)] = runs
+            sets = [offsets for standing, offsets in self._sets.items() if standing[0] == attempt]
+            return sum([offsets.count(first, last) for offsets in sets])
         return sum(
             len(offsets.common(asked))
             for attempt, asked in by_attempt(runs).items()
@@ -109,9 +116,10 @@ class Attempts:
     def take(self, offsets: OffsetSet) -> "Attempts":
         """Remove and return the offsets of these that are here."""
         taken = Attempts()
-        for standing in list(self._sets):
-            taken.add_all(standing, self._sets[standing].take(offsets))
-            self._tidy(standing)
+        for standing, some in list(self._sets.items()):
+            if found := some.take(offsets):
+                taken._sets[standing] = found
+                self._tidy(standing)
         return taken
 
     def take_everything(self) -> "Attempts":
@@ -193,7 +201,7 @@ def by_attempt(runs: Iterable[AttemptRun]) -> dict[int, OffsetSet]:
 
 
 def offsets_of(runs: Iterable[AttemptRun | Run]) -> OffsetSet:
-    return OffsetSet((run[0], run[1]) for run in runs)
+    return OffsetSet([(run[0], run[1]) for run in runs])
 
 
 Messages: TypeAlias = Sequence[Run] | OffsetSet
@@ -209,13 +217,16 @@ def as_runs(messages: Messages) -> Iterable[Run]:
 
 
 def count(runs: Iterable[AttemptRun | Run]) -> int:
-    return sum([run[1] - run[0] + 1 for run in runs])
+    found = 0
+    for run in runs:
+        found += run[1] - run[0] + 1
+    return found
 
 
 def joined(runs: Iterable[AttemptRun]) -> AttemptRuns:
     """The same messages in order, each named once, neighbours together."""
     runs = tuple(runs)
-    if all(one[1] + 1 < other[0] for one, other in pairwise(runs)):  # as most often
+    if len(runs) == 1 or all(one[1] + 1 < other[0] for one, other in pairwise(runs)):  # as most often
         return runs
     return AttemptSets(by_attempt(runs).items()).runs()
 

@@ -185,6 +185,8 @@ class Deliveries:
         if delivery is None or delivery.begun is None:
             return ()
         begun = delivery.begun
+        if not any(begun.count(run.first, run.last) for run in runs):  # as most often
+            return runs
         return tuple(rest for run in runs for rest in without(run, list(begun.runs(run.first, run.last))))
 
     def _standing(self, now: float, nonce: int, runs: AttemptRuns | None = None) -> Sequence[Lease]:
@@ -298,10 +300,12 @@ def _some_of(sets: Iterable[StandingSet]) -> list[StandingSet]:
 def _are_all_out(leases: Sequence[Lease], runs: AttemptRuns) -> bool:
     """Whether all of these are in flight. Runs may be forged: False if they name more messages than there are, even
     2 ** 60, or nothing."""
-    wanted = count(runs)
-    if wanted > sum(len(lease.out) for lease in leases) or any(run.last < run.first for run in runs):
+    wanted, found = count(runs), 0
+    if wanted > sum([len(lease.out) for lease in leases]) or any(run.last < run.first for run in runs):
         return False
-    return sum(lease.out.count_of(runs) for lease in leases) == wanted
+    for lease in leases:
+        found += lease.out.count_of(runs)
+    return found == wanted
 
 
 def _delivery_to_plain(delivery: Delivery, now: float) -> list[Any]:

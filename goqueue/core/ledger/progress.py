@@ -89,7 +89,7 @@ class LaneProgress:
 
     def settle_all(self, offsets: OffsetSet) -> None:
         """The same for scattered messages."""
-        self.open.take(offsets)
+        self.open.remove(offsets)
 
     # What is known
 

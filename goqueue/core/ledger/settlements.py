@@ -180,7 +180,7 @@ Chunk: TypeAlias = tuple[int, bytes]
 
 def named_messages(runs: Iterable[Sequence[int]], sets: Sequence[tuple[int, Sequence[Chunk]]]) -> AttemptRuns:
     """The messages that a consumer names, in order, each once. Sets are chunks of one attempt."""
-    named = tuple(sorted((*map(AttemptRun._make, runs), *_scattered(sets))))
+    named = tuple(sorted((*map(AttemptRun._make, runs), *(_scattered(sets) if sets else ()))))
     end = -1
     for run in named:
         if run.first <= end or run.last < run.first:
@@ -207,8 +207,11 @@ def _scattered(sets: Sequence[tuple[int, Sequence[Chunk]]]) -> AttemptRuns:
 # changes nothing that a later request looks at, so it may come before one for the same message, but not behind it.
 
 
-def decided_together(items: Iterable[ItemT], asked: Callable[[ItemT], SettleRequest]) -> Iterator[list[ItemT]]:
+def decided_together(items: Sequence[ItemT], asked: Callable[[ItemT], SettleRequest]) -> Iterator[Sequence[ItemT]]:
     """These items in order, in portions that may each be decided as a whole."""
+    if len(items) == 1:
+        yield items
+        return
     portion, named = list[ItemT](), NamedMessages()
     for item in items:
         request = asked(item)

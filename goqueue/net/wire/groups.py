@@ -186,6 +186,8 @@ class SettleDelivery(NamedTuple):
 class Settle(NamedTuple):
     group: Name
     deliveries: Annotated[tuple[SettleDelivery, ...], Many]
+    is_unhurried: bool = False
+    """Nobody waits for the answer: it may come a few milliseconds later, together with others."""
 
 
 class SettledDelivery(NamedTuple):

@@ -7,10 +7,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.delivery.requests import SettleRuns
+from goqueue.actors.front.answers import LATER_ANSWERS_MAX, LATER_SECONDS_MAX
 from goqueue.actors.front.bounds import Bounds
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settlements import Action
-from goqueue.errors import PartitionUnavailable
+from goqueue.errors import GoQueueError, PartitionUnavailable
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet, OffsetChunk, SettledDelivery, SettleDelivery
 from tests.actors.front.connectionstage import TOPIC, Stage, delivery, staged
@@ -226,3 +227,44 @@ async def test_sets_that_cannot_be_are_refused(sets: tuple[DeliverySet, ...], au
         [refused] = await settled(stage, ACK._replace(runs=(), sets=sets))
         assert refused.error is not None
         assert stage.partitions[0].settles() == []
+
+
+async def test_answers_that_nobody_waits_for_are_sent_together(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        begun = trio.current_time()
+        for _ in range(LATER_ANSWERS_MAX - 1):
+            await stage.client.post(wire.Settle("g", (ACK,), is_unhurried=True))
+            await wait_all_tasks_blocked()
+        assert len(stage.partitions[0].settles()) == LATER_ANSWERS_MAX - 1, "they are settled at once"
+        assert stage.client.connection.bytes_waiting, "and their answers wait"
+        await stage.client.outcome()
+        assert trio.current_time() - begun == pytest.approx(LATER_SECONDS_MAX)
+        assert not stage.client.connection.bytes_waiting
+
+
+async def test_many_of_them_do_not_wait_for_time_to_pass(autojump_clock: MockClock) -> None:
+    """A client has a limit of settlements under way, and would wait for them."""
+    async with staged() as stage:
+        begun = trio.current_time()
+        for _ in range(LATER_ANSWERS_MAX):
+            await stage.client.post(wire.Settle("g", (ACK,), is_unhurried=True))
+        for _ in range(LATER_ANSWERS_MAX):
+            await stage.client.outcome()
+        assert trio.current_time() == begun
+
+
+async def test_an_answer_that_is_waited_for_takes_them_along(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        begun = trio.current_time()
+        first = await stage.client.post(wire.Settle("g", (ACK,), is_unhurried=True))
+        second = await stage.client.post(wire.Settle("g", (ACK,)))
+        assert [(await stage.client.outcome())[0] for _ in range(2)] == [first, second]
+        assert trio.current_time() == begun
+
+
+async def test_a_refusal_is_not_kept_waiting(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        begun = trio.current_time()
+        await stage.client.post(wire.Settle("no/group", (ACK,), is_unhurried=True))
+        assert isinstance((await stage.client.outcome())[1], GoQueueError)
+        assert trio.current_time() == begun

@@ -43,6 +43,23 @@ async def test_acks_that_are_awaited_at_the_same_time_share_a_frame(autojump_clo
         assert frame.deliveries[0].runs == (wire.DeliveryRun(0, 9, 1),)
 
 
+async def test_acks_that_come_one_at_a_time_do_not_wait_for_others(autojump_clock: MockClock) -> None:
+    broker = FakeBroker()
+    broker.publish(*numbered(20))
+    async with consuming(broker) as consumer:
+        messages = await consumer.receive()
+        for message in messages[:10]:
+            await message.ack()
+        assert broker.turn_ends < 10, "the later ones are sent within their turn"
+        before = broker.turn_ends
+        async with trio.open_nursery() as nursery:
+            for message in messages[10:]:
+                nursery.start_soon(message.ack)
+        assert broker.turn_ends == before + 1, "and as soon as several are awaited they share a frame again"
+        sizes = [sum(run.last - run.first + 1 for run in each.runs) for each in broker.said(Action.ACK)]
+        assert sizes == [*[1] * 11, 9]
+
+
 async def test_each_of_those_that_share_a_frame_hears_of_its_own_message(autojump_clock: MockClock) -> None:
     broker = FakeBroker()
     broker.publish(*numbered(3))

@@ -114,6 +114,7 @@ class FakeLink:
 
     def settle_at_end_of_turn(self, call: Callable[[], None]) -> None:
         async def at_end_of_turn() -> None:
+            self._broker.turn_ends += 1
             call()
 
         self._broker.spawn(at_end_of_turn)
@@ -158,6 +159,8 @@ class FakeBroker(BareCaller):
         self.generation = 1
         self.members: set[str] = set()
         self.asked: list[Any] = []
+        self.turn_ends = 0
+        """How often something was sent at the end of a turn."""
         self.failures: dict[type, GoQueueError] = {}
         """What the next request of a kind is answered with."""
         self.extra: dict[str, Any] = {}
