@@ -1,8 +1,9 @@
 """A consumer in queue mode: messages under leases, settled one by one.
 
-Five tasks run beside the program: one stays a member (membership.py), one asks for messages (receiving.py), one
-renews leases (leases.py), one says again what could not be settled at once (unconfirmed.py), and one says why
-nothing comes, when that takes long (explaining.py). What they bring lies in the stock (stock.py), from which
+Six tasks run beside the program: one stays a member (membership.py), one asks for messages (receiving.py), one
+renews leases (leases.py), one says again what could not be settled at once (unconfirmed.py), one gives back what a
+program that has become slow does not take (steady.py), and one says why nothing comes, when that takes long
+(explaining.py). What they bring lies in the stock (stock.py), from which
 `receive` and `async for` hand out. So a call may be cancelled at any time: it owns nothing.
 
 The lease of a message begins when it is handed out: one that has waited is extended first, and dropped when it was
@@ -44,6 +45,7 @@ from goqueue.client.consuming.membership import Membership
 from goqueue.client.consuming.options import ConsumerOptions, check_seconds
 from goqueue.client.consuming.receiving import Receiving
 from goqueue.client.consuming.settling import Settling, Word
+from goqueue.client.consuming.steady import SteadyPrefetch
 from goqueue.client.consuming.stock import Stock, leased_seconds
 from goqueue.client.consuming.supply import Supply
 from goqueue.client.consuming.unconfirmed import Unconfirmed
@@ -55,8 +57,6 @@ from goqueue.errors import Closed, GoQueueError, InvalidMessage, StaleReceipt
 
 logger = logging.getLogger("goqueue.client")
 
-ROUNDS_MIN = 2
-"""Number of rounds in a row in which all but the last batch was settled, before `receive` prefetches."""
 REASON_LENGTH_MAX = 1_000
 EXTEND_SECONDS_MIN = 0.001
 
@@ -73,7 +73,7 @@ class QueueConsumer(Consumer):
         self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
         self._unconfirmed = Unconfirmed(self._settling, options.on_ack_error)
         self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
-        self._rounds = self._last_taken = 0
+        self._steady = SteadyPrefetch(self._stock, self._receiving, self._release_soon)
 
     def supply(self, pace: Pace) -> Supply:
         """For a worker, before it is entered: the broker is told which messages begin."""
@@ -103,6 +103,7 @@ class QueueConsumer(Consumer):
                 nursery.start_soon(self._leases.run)
                 nursery.start_soon(self._unconfirmed.run)
                 nursery.start_soon(self._explaining.run)
+                nursery.start_soon(self._steady.run)
 
     async def _leave(self) -> None:
         """Whatever cannot be given back comes again when its lease ends, so it is not tried for long."""
@@ -153,13 +154,6 @@ class QueueConsumer(Consumer):
             await self._receiving.something(count, count, trio.current_time())
         return True
 
-    def _look_ahead(self, taken: int, wanted: int) -> None:
-        """Who takes a batch, settles it, and takes the next, has that one fetched meanwhile."""
-        at_work = self._stock.count - len(self._stock.ahead) - taken
-        self._rounds = self._rounds + 1 if at_work <= self._last_taken else 0
-        self._last_taken = taken
-        self._receiving.want_steadily(wanted if self._rounds > ROUNDS_MIN else 0)
-
     async def next_batch(self) -> list[DeliveredMessage]:
         """What an iteration would hand out one by one, for a surface that does so itself."""
         while not await self._is_at_hand(ITERATION_AHEAD):
@@ -199,7 +193,7 @@ class QueueConsumer(Consumer):
         messages: list[DeliveredMessage] = self._stock.take(count_max)
         if not messages:
             return []
-        self._look_ahead(len(messages), count_max)
+        self._steady.taken(len(messages), count_max)
         if self._options.auto_extend:
             self._leases.keep(messages)
         elif visibility is not None:

@@ -90,6 +90,10 @@ class Stock:
             return taken
         return [self.ahead.popleft() for _ in range(count_max)]
 
+    def take_beyond(self, count: int) -> list[Any]:
+        """Remove and return what is prefetched behind the next `count` messages."""
+        return [self.ahead.pop() for _ in range(len(self.ahead) - count)][::-1]
+
     def put_back(self, messages: Sequence[Any]) -> None:
         """These were not handed out; settled ones are dropped."""
         self.ahead.extendleft(reversed([each for each in messages if each.delivery.holds(each.offset)]))

@@ -1,7 +1,8 @@
-"""How many messages a worker holds beyond those that its handlers work on: in proportion to their speed.
+"""How many messages a program holds beyond those that it works on: in proportion to its speed.
 
-Fast handlers never wait for the network, and slow ones keep nothing from other members. What is held should be
-begun within half a second; what was held for a second goes back, as the handlers have become slower.
+Fast handlers never wait for the network, and slow ones keep nothing from other members. What a worker holds should
+be begun within half a second, and what a program holds that receives a few messages at a time within a twentieth;
+what was held for a second goes back, as they have become slower.
 """
 
 AHEAD_SECONDS = 0.5
@@ -14,9 +15,11 @@ SECONDS_MIN = 1e-6
 
 
 class Pace:
-    def __init__(self, slots: int, messages_max: int = BATCH_MAX) -> None:
+    def __init__(self, slots: int, messages_max: int = BATCH_MAX, seconds: float = AHEAD_SECONDS) -> None:
+        """What is held should be begun within `seconds`."""
         self._slots = slots
         self._messages_max = messages_max
+        self._seconds = seconds
         self._mean: float | None = None
 
     def ended(self, seconds: float) -> None:
@@ -35,4 +38,4 @@ class Pace:
         """The number of messages to hold; 0 as long as no handler has ended."""
         if self._mean is None:
             return 0
-        return min(self._messages_max, int(self._slots * AHEAD_SECONDS / self._mean))
+        return min(self._messages_max, int(self._slots * self._seconds / self._mean))

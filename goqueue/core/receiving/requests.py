@@ -6,7 +6,8 @@ assigned while a receive for the others waits is asked at once, by itself.
 
 For a program that takes a batch, settles it and takes the next, the next one is prefetched. Its receive is sent
 before the batch that has come is parsed, and while a call waits for a large batch, the one behind it is prefetched,
-too. So broker and client work at the same time, and the prefetch is at most one batch.
+too. So broker and client work at the same time. The prefetch is at most one batch, or what a program that takes a
+few messages at a time works through in a moment.
 
 A message that is delivered alone must be the only one: until everything in flight is settled and every receive is
 answered, no other is sent. A partition that answers with an error rests for a second, or until there is a new

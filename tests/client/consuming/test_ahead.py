@@ -10,7 +10,9 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.queue import QueueConsumer
+from goqueue.client.consuming.steady import AHEAD_SECONDS
 from goqueue.client.link.link import Link, Pending
+from goqueue.core.receiving.pace import HELD_SECONDS_MAX
 from goqueue.net.wire import groups as wire
 from tests.client.consuming.test_broker import fill
 from tests.client.consuming.world import FakeBroker, consuming, numbered, values_of
@@ -18,7 +20,9 @@ from tests.client.test_client import Machine, machine
 
 __all__ = ["machine"]
 
-BATCH = 10
+BATCH, MANY = 10, 100
+WORK_SECONDS = 0.1
+"""On a batch: too slow for more than the next one to be prefetched."""
 
 
 async def test_after_a_few_rounds_one_batch_is_fetched_ahead_and_not_more(autojump_clock: MockClock) -> None:
@@ -28,11 +32,50 @@ async def test_after_a_few_rounds_one_batch_is_fetched_ahead_and_not_more(autoju
         in_flight = []
         for _ in range(6):
             messages = await consumer.receive(BATCH)
-            await trio.testing.wait_all_tasks_blocked()
+            await trio.sleep(WORK_SECONDS)
             in_flight.append(len(broker.partitions[0].leases))
             await consumer.ack(messages)
         assert in_flight == [10, 10, 20, 20, 20, 20]
         assert broker.partitions[0].attempts == dict.fromkeys(range(70), 1)
+
+
+async def test_who_takes_single_messages_fast_has_what_it_works_through_in_a_moment(
+    autojump_clock: MockClock,
+) -> None:
+    broker = FakeBroker()
+    broker.publish(*numbered(400))
+    async with consuming(broker) as consumer:
+        most, found = 0, list[bytes]()
+        for _ in range(100):
+            messages = await consumer.receive(1)
+            found += values_of(messages)
+            await trio.sleep(AHEAD_SECONDS / 20)
+            most = max(most, len(broker.partitions[0].leases))
+            await consumer.ack(messages)
+        assert 18 <= most <= 21
+        assert len(broker.of_kind(wire.Receive)) < 15
+        assert found == numbered(100)
+
+
+async def test_who_becomes_slow_keeps_one_batch_and_gives_back_the_rest_uncounted(
+    autojump_clock: MockClock,
+) -> None:
+    """Another member may have time for them."""
+    broker = FakeBroker()
+    broker.publish(*numbered(400))
+    async with consuming(broker) as consumer:
+        for _ in range(10):
+            await consumer.ack(await consumer.receive(2))
+        messages = await consumer.receive(2)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(broker.partitions[0].leases) > 20
+        await trio.sleep(HELD_SECONDS_MAX - 0.01)
+        assert len(broker.partitions[0].leases) > 20
+        await trio.sleep(0.1)
+        assert len(broker.partitions[0].leases) == 4, "two at work, and two ahead"
+        assert {broker.partitions[0].attempts.get(offset, 0) for offset in range(24, 400)} == {0}
+        assert values_of(await consumer.receive(2)) == numbered(24)[22:]
+        await consumer.ack(messages)
 
 
 async def test_who_does_not_settle_has_nothing_fetched_ahead(autojump_clock: MockClock) -> None:
@@ -70,17 +113,17 @@ async def test_the_next_batch_is_asked_for_before_the_one_that_came_is_handed_ou
         return ask_ahead(link, request)
 
     async with machine.both() as client:
-        values = await fill(client, 100)
+        values = await fill(client, 1_000)
         async with client.consumer("orders", group="billing") as consumer:
             monkeypatch.setattr(Link, "ask_ahead", noting)
             found: list[bytes] = []
-            while len(found) < 100:
+            while len(found) < 1_000:
                 messages = await consumer.receive(BATCH)
                 found += values_of(messages)
                 await consumer.ack(messages)
         assert found == values
         group = await client.group("billing")
-        assert [(each.in_flight, each.committed) for each in group.partitions] == [(0, 100)]
+        assert [(each.in_flight, each.committed) for each in group.partitions] == [(0, 1_000)]
     assert len(asked_ahead) >= 5
 
 
@@ -107,7 +150,7 @@ async def test_a_batch_asked_for_ahead_survives_the_loss_of_its_connection(
 async def settled_rounds(consumer: Consumer, count: int, size: int = BATCH) -> None:
     for _ in range(count):
         messages = await consumer.receive(size)
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(WORK_SECONDS)
         await consumer.ack(messages)
 
 
@@ -256,17 +299,17 @@ async def test_while_a_batch_of_many_is_waited_for_the_one_behind_it_is_asked_fo
 
     monkeypatch.setattr(Link, "ask_ahead", counting)
     async with machine.both() as client:
-        values = await fill(client, 2_000)
+        values = await fill(client, 8_000)
         async with client.consumer("orders", group="billing") as consumer:
             assert isinstance(consumer, QueueConsumer)
             found: list[bytes] = []
             messages: list[Any] = []
-            while len(found) < 2_000:
+            while len(found) < 8_000:
                 async with trio.open_nursery() as both:
                     both.start_soon(consumer.ack, messages)
-                    messages = await consumer.receive(BATCH)
+                    messages = await consumer.receive(MANY)
                 found += values_of(messages)
-                assert len(consumer._stock.ahead) <= BATCH
+                assert len(consumer._stock.ahead) <= MANY
             await consumer.ack(messages)
         assert found == values
     assert most_under_way == 2
