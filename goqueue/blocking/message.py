@@ -31,6 +31,10 @@ class DeliveredMessage(LeasedMessage):
         """It can never succeed: to the dead-letter topic, now."""
         self._consumer.reject(self, reason)
 
+    def fail(self, error: BaseException) -> None:
+        """It failed with this error: nack with it as the reason, or reject if `never_for` of `retry` names it."""
+        self._consumer.fail(self, error)
+
     def release(self) -> None:
         """Give it back at once; this delivery does not count."""
         self._consumer.release(self)

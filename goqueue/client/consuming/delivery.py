@@ -161,6 +161,10 @@ class DeliveredMessage(LeasedMessage):
         """It can never succeed: to the dead-letter topic, now."""
         await self._consumer.reject(self, reason)
 
+    async def fail(self, error: BaseException) -> None:
+        """It failed with this error: nack with it as the reason, or reject if `never_for` of `retry` names it."""
+        await self._consumer.fail(self, error)
+
     async def release(self) -> None:
         """Give it back at once; this delivery does not count."""
         await self._consumer.release(self)

@@ -1,19 +1,10 @@
-"""The settings of a ledger, and how long a message waits after a nack that names no delay."""
+"""The settings of a ledger."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from goqueue.core.ledger.attempts import Standing
-
-DELAY_FIRST = 1.0
-DELAY_MAX = 60.0
-_DOUBLINGS_MAX = 16
-"""Limit of the exponent: enough for any first delay to reach the longest one."""
-
-
-def backoff(attempt: int, first: float = DELAY_FIRST, longest: float = DELAY_MAX) -> float:
-    """Seconds after this delivery, counted from 1: 1, 2, 4 and so on, 60 at most."""
-    assert attempt >= 1
-    return float(min(longest, first * 2 ** min(attempt - 1, _DOUBLINGS_MAX)))
+from goqueue.core.ledger.attempts import AttemptRun, Standing
+from goqueue.core.ledger.backoff import DELAY_FIRST, DELAY_MAX, Wait, waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +18,13 @@ class LedgerSettings:
     """The highest lane with work gets everything, the starvation guard apart."""
     has_dead_letters: bool = True
     """Whether messages may be rejected. If not, a reject is a nack with the longest delay."""
+
+    jitter: float = 0.0
+    """By what share of its time a wait may be shorter."""
+
+    def waits(self, nonce: int, runs: Iterable[AttemptRun]) -> list[Wait]:
+        """How long these messages of a delivery wait after a nack that names no delay."""
+        return waits(nonce, runs, self.backoff_first, self.backoff_max, self.jitter)
 
     def is_last(self, attempt: int) -> bool:
         """Whether a delivery is the last permitted one."""
