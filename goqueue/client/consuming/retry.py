@@ -25,9 +25,9 @@ _KINDS = {row.name: row.kind for row in SETTINGS}
 class Retry:
     """How a group tries a failed message again.
 
-    After `attempts` deliveries it is a dead letter; 0 is never. It waits `first` seconds before its second delivery,
-    then twice as long each time, up to `longest`; each wait is shorter by a random share, `jitter` at most. After an
-    exception in `never_for` it is not tried again, and is a dead letter at once.
+    After `attempts` deliveries it is a dead letter; 0 is never. It waits `first` seconds before its second one,
+    then twice as long each time, up to `longest`; each wait is shorter by a random share, `jitter` at most. After
+    an exception in `never_for` it is not tried again, and is a dead letter at once.
     """
 
     attempts: int | None = None

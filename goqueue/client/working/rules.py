@@ -15,8 +15,9 @@ their deliveries do not count, since the consumer closes then.
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import trio
@@ -47,7 +48,7 @@ class Worked(NamedTuple):
 
 
 class Working:
-    def __init__(self, concurrency: int, defaults: dict[str, Any]) -> None:
+    def __init__(self, concurrency: int, defaults: Mapping[str, Any] = MappingProxyType({})) -> None:
         """`defaults`: the settings with which it makes its group."""
         self._concurrency = concurrency
         self._defaults = defaults
@@ -115,6 +116,7 @@ class Workload:
         self.is_ending = False
         self._slowdown = Slowdown(concurrency)
         self._take_scope = trio.CancelScope()
+        self._has_given_up = False
         self._handled = self._failed = self._cancelled = 0
 
     @property
@@ -178,7 +180,7 @@ class Workload:
 
     def raised(self, message: LeasedMessage, error: BaseException) -> None:
         if not self._handled and is_foreign(error):
-            self._tasks.start_soon(self._give_up, error)
+            self._give_up(error)
             return
         self._failed += 1
         log_failure(message, error)
@@ -186,8 +188,13 @@ class Workload:
             self._slow_down()
         self._tasks.start_soon(self._tell_failure, message, error)
 
-    async def _give_up(self, error: BaseException) -> None:
-        """All messages are given back, uncounted, as at every end."""
+    def _give_up(self, error: BaseException) -> None:
+        """The worker ends, and gives all messages back, uncounted. Those that ran beside it have the same error."""
+        if not self._has_given_up:
+            self._has_given_up = True
+            self._tasks.start_soon(self._raise_foreign, error)
+
+    async def _raise_foreign(self, error: BaseException) -> None:
         raise foreign(error) from error
 
     def _slow_down(self) -> None:

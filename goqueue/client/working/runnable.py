@@ -17,6 +17,7 @@ FOREIGN_LOOP: dict[type[BaseException], tuple[str, ...]] = {
         "There is no current event loop",
         "Task got bad yield",
     ),
+    AttributeError: ("'RunContext' object has no attribute",),
     TypeError: ("trio.run received unrecognized yield message",),
 }
 """How the errors begin that Trio and asyncio raise outside of their event loop, by class."""
@@ -44,9 +45,9 @@ def is_foreign(error: BaseException) -> bool:
 
 def foreign(error: BaseException) -> HandlerCannotRun:
     return HandlerCannotRun(
-        f"the handler cannot run in this event loop ({type(error).__name__}: {error}); no attempt was "
-        "counted. Functions for asyncio run by goqueue.aio.worker or `goqueue work --asyncio`, functions for Trio by "
-        "goqueue.worker or `goqueue work --trio`, plain functions by goqueue.blocking.worker"
+        f"the handler cannot run in this event loop ({type(error).__name__}: {error}); no attempt "
+        "was counted. Functions for asyncio run by goqueue.aio.worker or `goqueue work --asyncio`, functions for "
+        "Trio by goqueue.worker or `goqueue work --trio`, plain functions by goqueue.blocking.worker"
     )
 
 
