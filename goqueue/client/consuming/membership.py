@@ -63,6 +63,10 @@ class Membership:
         self.fenced: Fenced | None = None
         """Another consumer has replaced it."""
 
+    @property
+    def is_stream(self) -> bool:
+        return self._options.mode == "stream"
+
     def begin_with(self, defaults: dict[str, Any]) -> None:
         """For a group that has no settings yet, beyond those that were asked for."""
         self._join = self._join._replace(defaults=defaults)

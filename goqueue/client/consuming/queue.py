@@ -101,6 +101,7 @@ class QueueConsumer(Consumer):
                 nursery.start_soon(self._leases.run)
                 nursery.start_soon(self._unconfirmed.run)
                 nursery.start_soon(self._explaining.run)
+                nursery.start_soon(self._explaining.tell_left_out, self._membership)
 
     async def _leave(self) -> None:
         """Whatever cannot be given back comes again when its lease ends, so it is not tried for long."""

@@ -115,6 +115,25 @@ async def test_no_message_is_held_while_a_worker_pauses(world: World, autojump_c
     assert max(held) <= 1, "at most the one that is tried"
 
 
+async def test_what_comes_while_a_worker_pauses_is_not_begun(world: World, autojump_clock: MockClock) -> None:
+    """The worker waits for messages in its other slots when the last failure comes."""
+
+    async def fail(message: goqueue.DeliveredMessage) -> None:
+        if message.value == b"%d" % (FAILURES_MIN - 1):
+            await trio.sleep(0.5)
+        raise ConnectionError("the bank is away")
+
+    await world.publish(FAILURES_MIN)
+    worker = world.worker(fail)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stop_after, worker, 1.4)
+        nursery.start_soon(worker.run)
+        await trio.sleep(0.6)
+        assert len(world.seen) == FAILURES_MIN
+        await world.publish(10)
+    assert len(world.seen) == FAILURES_MIN
+
+
 async def test_what_fails_for_good_is_a_dead_letter_at_once(world: World, autojump_clock: MockClock) -> None:
     async def handler(message: goqueue.DeliveredMessage) -> None:
         if message.value == b"3":

@@ -83,7 +83,7 @@ async def test_a_handler_for_asyncio_stops_a_worker_on_trio_and_no_attempt_is_co
 ) -> None:
     await world.publish(50)
     for _ in range(5):
-        with pytest.raises(HandlerCannotRun, match=r"goqueue\.aio\.worker"):
+        with trio.fail_after(60), pytest.raises(HandlerCannotRun, match=r"goqueue\.aio\.worker"):
             await world.worker(handler, max_deliveries=2).run()
     group = await world.client.group("billing")
     assert (group.lag, sum(each.in_flight + each.waiting for each in group.partitions)) == (50, 0)
