@@ -24,7 +24,7 @@ class DeliveredMessage(LeasedMessage):
         self._consumer.ack(self, wait=wait)
 
     def nack(self, *, delay: float | None = None, reason: str = "") -> None:
-        """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        """It failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         self._consumer.nack(self, delay=delay, reason=reason)
 
     def reject(self, reason: str = "") -> None:

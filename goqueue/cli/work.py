@@ -71,8 +71,8 @@ def work(function: str, topics: tuple[str, ...], output: str, broker: BrokerAddr
 
     A plain function runs in threads, an async one on asyncio. A message is acked when the function returns; when it
     raises it is nacked with the reason, and comes again. A new group is shared and tries a message 40 times, unless
-    told otherwise. The module is also looked for in the current folder. A signal drains: no more messages are taken,
-    and what runs has --drain-timeout to end; a second signal ends it at once.
+    told otherwise. The module is also looked for in the current folder. A signal drains: no more messages are
+    taken, and what runs has --drain-timeout to end; a second signal ends it at once.
 
     Exits with 0 when all that was begun has ended, with 1 when something was cut off or the broker refused, with 2
     when the function cannot be run.

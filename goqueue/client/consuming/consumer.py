@@ -155,7 +155,7 @@ class Consumer(ABC):
         raise self._other_mode("ack", _OF_QUEUES)
 
     async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:  # noqa: ARG002
-        """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        """They failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         raise self._other_mode("nack", _OF_QUEUES)
 
     async def reject(self, messages: Settled, reason: str = "") -> None:  # noqa: ARG002

@@ -154,7 +154,7 @@ class DeliveredMessage(LeasedMessage):
         await self._consumer.ack(self, wait=wait)
 
     async def nack(self, *, delay: float | None = None, reason: str = "") -> None:
-        """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        """It failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         await self._consumer.nack(self, delay=delay, reason=reason)
 
     async def reject(self, reason: str = "") -> None:

@@ -270,7 +270,7 @@ class QueueConsumer(Consumer):
         return self._options.confirm_acks if wait is None else wait
 
     async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
-        """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        """They failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         delay_ms = None if delay is None else round(1000 * check_seconds("delay", delay))
         await self._say(Word(Action.NACK, delay_ms, checked_reason(reason)), messages)
 

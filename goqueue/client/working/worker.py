@@ -33,7 +33,7 @@ from goqueue.nursery import PlainNursery
 
 DRAIN_SECONDS = 30.0
 WORKER_RETRY = Retry(attempts=40, first=1.0, longest=60.0, jitter=0.2)
-"""A message that always fails is a dead letter after about 35 minutes: a worker's retries survive an outage."""
+"""A message that always fails is a dead letter after about half an hour: retries survive an outage."""
 DEFAULTS = {"shared": True, **WORKER_RETRY.settings}
 """The settings with which a worker makes its group, unless it was given others."""
 

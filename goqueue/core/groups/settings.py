@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from goqueue.core.ledger.backoff import DELAY_FIRST, DELAY_MAX
-from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settings import DELAY_FIRST, DELAY_MAX, LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX, is_internal
 from goqueue.core.settingstable import Choice, Number, SettingsTable, Whole, YesOrNo, refuse, setting
 

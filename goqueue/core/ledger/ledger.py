@@ -55,7 +55,7 @@ from goqueue.core.ledger.entries import (
     Removed,
     Repaired,
     Reset,
-    Retry,
+    RetryAfter,
     TransferBegun,
     TransferDone,
 )
@@ -266,7 +266,7 @@ class Ledger(Planning):
         again = tuple(run for run in good if not self._settings.is_last(run.attempt))
         waits = self._settings.waits(nonce, again) if delay is None else [(float(delay), again)] if again else []
         reason = _shown(reason, f"nacked, delivery {self.settings.max_deliveries} was the last")
-        return (Nacked(nonce, tuple(map(Retry._make, waits)), leaving, reason) if good else None), stale
+        return (Nacked(nonce, tuple(map(RetryAfter._make, waits)), leaving, reason) if good else None), stale
 
     def reject(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str, to: Destination | None = None

@@ -25,9 +25,7 @@ class JoinGroup(NamedTuple):
     `subscription` is one pattern or some names. `start` is where a group begins on a partition it has not seen:
     `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`. `instance` tells a consumer from one that is started
     later as the same member: the newest has the place, and the one before it hears `Fenced`.
-
-    `settings` are asked of the group, which refuses a member that asks for others than it has. `defaults` hold only
-    for a group that has no settings yet, where `settings` says nothing else.
+    `defaults` complete the `settings` of a group that has none yet.
     """
 
     group: Name

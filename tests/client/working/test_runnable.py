@@ -12,7 +12,7 @@ from trio.testing import MockClock
 import goqueue
 from goqueue import HandlerCannotRun, aio, blocking
 from goqueue.client.working.runnable import is_foreign
-from tests.client.working.workers import World, do_nothing, world
+from tests.client.working.workers import World, world
 
 __all__ = ["world"]
 
@@ -38,7 +38,7 @@ def plain_with_two(message: object, other: object) -> None: ...
         (goqueue.Worker, takes_nothing),
         (goqueue.Worker, takes_two),
         (goqueue.Worker, takes_by_name),
-        (goqueue.Worker, partial(do_nothing, 1)),
+        (goqueue.Worker, partial(takes_two, 1, 2)),
         (aio.Worker, takes_two),
         (blocking.Worker, plain_with_two),
         (blocking.Worker, lambda: None),
@@ -54,7 +54,8 @@ def test_a_handler_that_takes_no_message_is_refused_before_anything_is_taken(
 def test_whatever_takes_one_argument_is_taken() -> None:
     for handler in (takes_more, partial(takes_two, 1)):
         goqueue.Worker("orders", "billing", handler)
-    for plain in (print, [].append, lambda *_: None):
+    plain: Callable[[Any], object]
+    for plain in (print, list[Any]().append, lambda *_: None):
         blocking.Worker("orders", "billing", plain)
 
 

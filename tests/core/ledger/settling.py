@@ -5,10 +5,9 @@ from collections.abc import Iterable
 import pytest
 
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
-from goqueue.core.ledger.backoff import backoff
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import Ledger
-from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settings import LedgerSettings, backoff
 from goqueue.core.ledger.settlements import Action, decided_together
 from goqueue.errors import StaleReceipt
 from tests.core.ledger.damaging import Damaging

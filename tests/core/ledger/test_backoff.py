@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.ledger.attempts import AttemptRun
-from goqueue.core.ledger.backoff import PIECES_MAX, SHARES, backoff, waits
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import Ledger
-from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settings import PIECES_MAX, SHARES, LedgerSettings, backoff, waits
 from tests.core.ledger.test_delivering import Desk, run
 
 NONCE = 0xC0FFEE

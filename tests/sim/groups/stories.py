@@ -11,7 +11,7 @@ of what was said comes to nothing, so whatever was concluded before it is droppe
 import math
 from dataclasses import dataclass, field
 
-from goqueue.core.ledger.backoff import backoff
+from goqueue.core.ledger.settings import backoff
 from tests.sim.clients.history import Place
 from tests.sim.disk.history import Violation
 
