@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from goqueue.client.client import Client, connect
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.delivery import DeliveredMessage
+from goqueue.client.consuming.retry import Retry
 from goqueue.client.delayed import Delayed, DelayedPage, DueCount
 from goqueue.client.groups import (
     DamagedSkipped,
@@ -31,6 +32,7 @@ from goqueue.errors import (
     Fenced,
     GoQueueError,
     GroupConflict,
+    HandlerCannotRun,
     InvalidConfig,
     InvalidMessage,
     InvalidName,
@@ -81,6 +83,7 @@ __all__ = [
     "GroupLane",
     "GroupMember",
     "GroupPartition",
+    "HandlerCannotRun",
     "HeldSegments",
     "InvalidConfig",
     "InvalidMessage",
@@ -99,6 +102,7 @@ __all__ = [
     "Redriven",
     "ResetPartition",
     "RestoredPartition",
+    "Retry",
     "SparkNotReady",
     "StaleGeneration",
     "StaleReceipt",

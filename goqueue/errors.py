@@ -391,6 +391,12 @@ class SparkNotReady(GoQueueError):
     code = "spark_not_ready"
 
 
+class HandlerCannotRun(GoQueueError):
+    """A worker's handler cannot handle any message: it takes no message, or is for another event loop."""
+
+    code = "handler_cannot_run"
+
+
 class RowRefused(InvalidMessage):
     """A table row cannot be a message. `details` has `row`, counted from 0 among those of its task."""
 

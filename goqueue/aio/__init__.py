@@ -10,6 +10,7 @@ from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
 from goqueue.aio.worker import Worker, worker
 from goqueue.client.consuming.delivery import DeliveredMessage
+from goqueue.client.consuming.retry import Retry
 
 __all__ = [
     "Client",
@@ -18,6 +19,7 @@ __all__ = [
     "DeliveredMessage",
     "Producer",
     "Reader",
+    "Retry",
     "Worker",
     "connect",
     "worker",

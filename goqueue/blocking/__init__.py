@@ -11,6 +11,7 @@ from goqueue.blocking.message import DeliveredMessage
 from goqueue.blocking.producer import Producer
 from goqueue.blocking.reader import Reader
 from goqueue.blocking.worker import Worker, worker
+from goqueue.client.consuming.retry import Retry
 from goqueue.portal.waiting import fail_after
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "DeliveredMessage",
     "Producer",
     "Reader",
+    "Retry",
     "Worker",
     "connect",
     "fail_after",

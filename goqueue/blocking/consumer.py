@@ -133,6 +133,7 @@ class Consumer:
 
     nack = forwarded(TrioConsumer.nack)
     reject = forwarded(TrioConsumer.reject)
+    fail = forwarded(TrioConsumer.fail)
     release = forwarded(TrioConsumer.release)
     extend = forwarded(TrioConsumer.extend)
 

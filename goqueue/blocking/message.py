@@ -24,12 +24,16 @@ class DeliveredMessage(LeasedMessage):
         self._consumer.ack(self, wait=wait)
 
     def nack(self, *, delay: float | None = None, reason: str = "") -> None:
-        """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        """It failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         self._consumer.nack(self, delay=delay, reason=reason)
 
     def reject(self, reason: str = "") -> None:
         """It can never succeed: to the dead-letter topic, now."""
         self._consumer.reject(self, reason)
+
+    def fail(self, error: BaseException) -> None:
+        """It failed with this error: nack with it as the reason, or reject if `never_for` of `retry` names it."""
+        self._consumer.fail(self, error)
 
     def release(self) -> None:
         """Give it back at once; this delivery does not count."""

@@ -16,7 +16,7 @@ from goqueue.client.client import Client
 from goqueue.client.groups import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.client.reading.reader import Start
 from goqueue.core.groups.settings import SETTINGS
-from goqueue.core.settingstable import Whole, YesOrNo
+from goqueue.core.settingstable import Number, Whole, YesOrNo
 from goqueue.errors import InvalidConfig
 
 OFFSET_MAX = 2**63 - 1
@@ -252,13 +252,22 @@ def _check_value(key: str, value: object) -> None:
         raise Misuse(f"{key} is {printable(str(value))}, but must be {KINDS[key].allowed}")
 
 
-def _value_of(key: str, text: str) -> str | int | bool:
+def _value_of(key: str, text: str) -> str | float | bool:
     """The value in the type of the setting; text that does not fit stays text."""
     kind = KINDS.get(key)
     if isinstance(kind, YesOrNo):
         return TRUTHS.get(text.lower(), text)
+    if isinstance(kind, Number):
+        return _number_in(text)
     is_number = isinstance(kind, Whole) and text.isascii() and text.isdecimal() and len(text) < 19
     return int(text) if is_number else text
+
+
+def _number_in(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 # Output

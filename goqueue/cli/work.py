@@ -22,13 +22,14 @@ from goqueue.client.client import Client
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import is_async
 from goqueue.core.groups.settings import ASSIGNORS, REBALANCES
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, HandlerCannotRun
 
 ASYNCIO, THREADS, TRIO = "asyncio", "threads", "trio"
 COLUMNS = [Column(title, len(title), is_number=True) for title in ("HANDLED", "FAILED", "CANCELLED")]
 
 AT_ONCE = "So many messages at a time."
 LEASE = "How soon another member may have the message of one that died."
+NEVER_FOR = "Not tried again: ValueError, or MODULE:CLASS. May be given again."
 DRAIN = "How long functions may run on after a signal."
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -44,14 +45,18 @@ Surface: TypeAlias = Callable[..., Run]
 @click.option(
     "--concurrency", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N", help=AT_ONCE
 )
-@click.option("--trio", TRIO, is_flag=True, help="Run an async function on Trio, as is usual.")
-@click.option("--asyncio", ASYNCIO, is_flag=True, help="Run an async function on asyncio.")
+@click.option("--trio", TRIO, is_flag=True, help="Run an async function on Trio.")
+@click.option("--asyncio", ASYNCIO, is_flag=True, help="Run an async function on asyncio, as is usual.")
 @click.option("--threads", THREADS, is_flag=True, help="Run a plain function in threads, as is usual.")
 @click.option(
     "--from", "start", type=StartOffset(), default=EARLIEST, show_default=True, help="For a group that is new."
 )
 @click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
 @click.option("--max-deliveries", type=int, metavar="N", help="The group's; then to the dead-letter topic.")
+@click.option("--retry-first", type=float, metavar="SECONDS", help="The group's: the wait before a first retry.")
+@click.option("--retry-longest", type=float, metavar="SECONDS", help="The group's: to which the wait doubles.")
+@click.option("--retry-jitter", type=float, metavar="SHARE", help="The group's: so much a wait may be shorter.")
+@click.option("--never-for", multiple=True, metavar="EXCEPTION", help=NEVER_FOR)
 @click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")
 @click.option("--key-order/--no-key-order", default=None, help="The group's: a key's messages one by one.")
 @click.option("--lanes", type=click.Choice([WEIGHTED, STRICT]), help="The group's: how priorities share.")
@@ -64,15 +69,17 @@ Surface: TypeAlias = Callable[..., Run]
 def work(function: str, topics: tuple[str, ...], output: str, broker: BrokerAddress, **options: Any) -> None:
     """Run MODULE:FUNCTION for each message of a group, until SIGTERM or SIGINT.
 
-    A message is acked when the function returns; when it raises it is nacked with the reason, and comes again. The
-    module is also looked for in the current folder. A signal drains: no more messages are taken, and what runs has
-    --drain-timeout to end; a second signal ends it at once.
+    A plain function runs in threads, an async one on asyncio. A message is acked when the function returns; when it
+    raises it is nacked with the reason, and comes again. A new group is shared and tries a message 40 times, unless
+    told otherwise. The module is also looked for in the current folder. A signal drains: no more messages are
+    taken, and what runs has --drain-timeout to end; a second signal ends it at once.
 
     Exits with 0 when all that was begun has ended, with 1 when something was cut off or the broker refused, with 2
     when the function cannot be run.
     """
     kind = _only_kind([each for each in (TRIO, ASYNCIO, THREADS) if options.pop(each)])
-    handler = _imported(function)
+    handler = _function_in(function)
+    options["retry"] = _retry_in(options)
     surface = _surface(handler, kind, function)
     run = _checked(surface, topics, handler=handler, url=broker.url, **options)
     ask(broker, partial(_look, topics))
@@ -100,6 +107,8 @@ def _worked(run: Run) -> Worked:
     try:
         with ended_by_others():
             return run()
+    except HandlerCannotRun as error:
+        raise Misuse(printable(error.message)) from None
     except GoQueueError as error:
         raise click.ClickException(printable(error.message)) from None
 
@@ -114,18 +123,23 @@ def _write(worked: Worked, output: str) -> None:
 # The function
 
 
-def _imported(function: str) -> Callable[..., Any]:
-    module_name, _, name = function.partition(":")
-    if not module_name or not name:
-        raise Misuse(f"{printable(function)} is not like MODULE:FUNCTION; give for example billing:handle")
-    found: Any = _imported_module(module_name)
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise Misuse(f"{printable(module_name)} has no {printable(name)}; give the name of a function in it")
-        found = getattr(found, part)
+def _function_in(function: str) -> Callable[..., Any]:
+    found = _imported(function, "MODULE:FUNCTION; give for example billing:handle")
     if not callable(found):
         raise Misuse(f"{printable(function)} is no function, but of type {type(found).__name__}")
     return found  # type: ignore[no-any-return]
+
+
+def _imported(name_in_module: str, form: str) -> Any:
+    module_name, _, name = name_in_module.partition(":")
+    if not module_name or not name:
+        raise Misuse(f"{printable(name_in_module)} is not like {form}")
+    found: Any = _imported_module(module_name)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise Misuse(f"{printable(module_name)} has no {printable(name)}; give the name of something in it")
+        found = getattr(found, part)
+    return found
 
 
 def _imported_module(name: str) -> Any:
@@ -145,6 +159,25 @@ def _broken(name: str, error: Exception) -> Misuse:
     return Misuse(f"{printable(name)} cannot be imported: {text}")
 
 
+# What becomes of failures
+
+
+def _retry_in(options: dict[str, Any]) -> goqueue.Retry | None:
+    given = {name: options.pop(f"retry_{name}") for name in ("first", "longest", "jitter")}
+    classes = tuple(_exception_in(name) for name in options.pop("never_for"))
+    if not classes and set(given.values()) == {None}:
+        return None
+    try:
+        return goqueue.Retry(**given, never_for=classes)
+    except GoQueueError as error:
+        raise Misuse(printable(error.message)) from None
+
+
+def _exception_in(name: str) -> Any:
+    place = name if ":" in name else f"builtins:{name}"
+    return _imported(place, "MODULE:CLASS; give for example ValueError or billing:Declined")
+
+
 # How it runs
 
 
@@ -158,7 +191,7 @@ def _surface(handler: Callable[..., Any], kind: str | None, function: str) -> Su
     if is_async(handler):
         if kind == THREADS:
             raise Misuse(f"{printable(function)} is async, and --threads is for plain functions; leave it out")
-        return _on_asyncio if kind == ASYNCIO else _on_trio
+        return _on_trio if kind == TRIO else _on_asyncio
     if kind in (ASYNCIO, TRIO):
         raise Misuse(f"{printable(function)} is a plain function; write it with `async def`, or leave out --{kind}")
     return _in_threads

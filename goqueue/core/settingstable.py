@@ -86,6 +86,22 @@ class Hours(NamedTuple):
         return type(value) in (int, float) and 1 / 3600 <= value <= HOURS_MAX  # type: ignore[operator]
 
 
+class Number(NamedTuple):
+    """Whole or not."""
+
+    least: float
+    most: float
+    unit: str
+
+    @property
+    def allowed(self) -> str:
+        return f"{self.unit}, {self.least:,g} to {self.most:,g}, as a number"
+
+    def accepts(self, value: object) -> bool:
+        """The comparison refuses nan, too."""
+        return type(value) in (int, float) and self.least <= value <= self.most  # type: ignore[operator]
+
+
 def _or_unlimited(there: bool) -> str:
     return f' or "{UNLIMITED}"' if there else ""
 

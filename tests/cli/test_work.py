@@ -69,6 +69,20 @@ def endless_thread(message):
     time.sleep(1_000)
 
 
+class Declined(ValueError):
+    pass
+
+
+def declines(message):
+    print("declined", message.value.decode(), flush=True)
+    if message.value == b"bad":
+        raise Declined("no")
+
+
+def takes_two(message, other):
+    pass
+
+
 class Shop:
     def sell(message):
         say(message, "sold")
@@ -158,8 +172,8 @@ async def publish(place: Place, *values: bytes) -> None:
         ("shop:plain", "threads", ["--threads"]),
         ("shop:plain", "threads", []),
         ("shop:Shop.sell", "sold", []),
-        ("shop:on_trio", "trio", []),
         ("shop:on_trio", "trio", ["--trio"]),
+        ("shop:on_asyncio", "asyncio", []),
         ("shop:on_asyncio", "asyncio", ["--asyncio"]),
     ],
 )
@@ -177,7 +191,7 @@ async def test_a_function_is_run_for_each_message_until_sigterm(
 
 
 @pytest.mark.parametrize(
-    ("function", "options"), [("shop:plain", []), ("shop:on_trio", []), ("shop:on_asyncio", ["--asyncio"])]
+    ("function", "options"), [("shop:plain", []), ("shop:on_trio", ["--trio"]), ("shop:on_asyncio", [])]
 )
 async def test_a_new_group_has_the_settings_that_it_is_told(
     place: Place, function: str, options: list[str]
@@ -190,6 +204,38 @@ async def test_a_new_group_has_the_settings_that_it_is_told(
         assert {"key_order": True, "assignor": "roundrobin", "rebalance": "eager"}.items() <= settings.items()
         working.process.send_signal(signal.SIGTERM)
         assert (await working.end())[0] == 0
+
+
+async def test_a_new_group_is_shared_and_tries_a_message_often_unless_it_is_told_otherwise(place: Place) -> None:
+    await publish(place, b"one", b"two")
+    given = ["--max-deliveries", "7", "--retry-longest", "9", "--never-for", "OSError"]
+    async with place.work("shop:plain", *given) as working, goqueue.connect(place.url) as client:
+        await working.line()
+        settings = (await client.group("billing")).settings
+    names = ("shared", "max_deliveries", "retry_first", "retry_longest", "retry_jitter")
+    assert [settings[name] for name in names] == [True, 7, 1.0, 9.0, 0.2]
+
+
+@pytest.mark.parametrize("never_for", ["ValueError", "shop:Declined"])
+async def test_what_is_not_tried_again_is_a_dead_letter_at_once(place: Place, never_for: str) -> None:
+    await publish(place, b"bad", b"good")
+    async with place.work("shop:declines", "--concurrency", "1", "--never-for", never_for) as working:
+        assert [await working.line(), await working.line()] == ["declined bad", "declined good"]
+        async with goqueue.connect(place.url) as client, client.read("orders.dlq") as letters:
+            dead = await anext(letters)
+    assert (dead.value, dead.headers["goqueue-dlq-attempts"]) == (b"bad", b"1")
+
+
+@pytest.mark.parametrize(("function", "options"), [("shop:on_trio", []), ("shop:on_asyncio", ["--trio"])])
+async def test_a_function_for_the_other_event_loop_ends_it_at_once_and_no_attempt_is_counted(
+    place: Place, function: str, options: list[str]
+) -> None:
+    await publish(place, b"one", b"two")
+    async with place.work(function, "--max-deliveries", "1", *options) as working:
+        code, stdout, stderr = await working.end()
+    assert (code, stdout, stderr.count("\n")) == (2, "", 1), stderr
+    assert "the handler cannot run in this event loop" in stderr
+    assert await place.left() == [(b"one", 1), (b"two", 1)]
 
 
 async def test_a_failure_is_logged_and_the_summary_counts_it(place: Place) -> None:
@@ -205,7 +251,7 @@ async def test_a_failure_is_logged_and_the_summary_counts_it(place: Place) -> No
 
 async def test_a_signal_lets_handlers_end(place: Place) -> None:
     await publish(place, b"one", b"two")
-    async with place.work("shop:slow", "--concurrency", "1", "-o", "json") as working:
+    async with place.work("shop:slow", "--trio", "--concurrency", "1", "-o", "json") as working:
         assert await working.line() == "begun"
         working.process.send_signal(signal.SIGTERM)
         assert await working.line() == "ended"
@@ -214,12 +260,12 @@ async def test_a_signal_lets_handlers_end(place: Place) -> None:
     assert await place.left() == [(b"two", 1)]
 
 
-@pytest.mark.parametrize("function", ["shop:endless", "shop:endless_thread"])
+@pytest.mark.parametrize(("function", "kind"), [("shop:endless", "--trio"), ("shop:endless_thread", "--threads")])
 async def test_a_second_signal_ends_at_once_and_what_was_cut_off_is_exit_code_1(
-    place: Place, function: str
+    place: Place, function: str, kind: str
 ) -> None:
     await publish(place, b"one")
-    async with place.work(function, "-o", "json") as working:
+    async with place.work(function, kind, "-o", "json") as working:
         assert await working.line() == "begun"
         working.process.send_signal(signal.SIGTERM)
         with trio.move_on_after(0.2):
@@ -234,7 +280,7 @@ async def test_a_second_signal_ends_at_once_and_what_was_cut_off_is_exit_code_1(
 
 async def test_a_drain_has_its_time(place: Place) -> None:
     await publish(place, b"one")
-    async with place.work("shop:endless", "--drain-timeout", "0.1") as working:
+    async with place.work("shop:endless", "--trio", "--drain-timeout", "0.1") as working:
         assert await working.line() == "begun"
         working.process.send_signal(signal.SIGTERM)
         assert await working.line() == "cancelled"
@@ -253,7 +299,7 @@ async def test_what_the_broker_refuses_is_one_sentence_and_exit_code_1(place: Pl
 
 
 async def test_a_topic_that_is_not_there_is_waited_for(place: Place) -> None:
-    async with place.work("shop:on_trio", "--topic", "later", "--concurrency", "1") as working:
+    async with place.work("shop:on_trio", "--trio", "--topic", "later", "--concurrency", "1") as working:
         assert working.process.stderr is not None
         assert b"there is no topic later yet" in await working.process.stderr.receive_some()
         async with goqueue.connect(place.url) as client:
@@ -274,6 +320,10 @@ MISUSES = [
     (["shop:nothing"], "is no function"),
     (["broken:handle"], "cannot be imported: ZeroDivisionError"),
     (["lacking:handle"], "cannot be imported: ModuleNotFoundError: No module named 'there_is_no_such'"),
+    (["shop:takes_two"], "a handler takes one argument"),
+    (["shop:plain", "--never-for", "NoSuchError"], "builtins has no NoSuchError"),
+    (["shop:plain", "--never-for", "shop:plain"], "never_for"),
+    (["shop:plain", "--retry-jitter", "2"], "jitter is 2.0"),
     (["shop:plain", "--asyncio"], "is a plain function"),
     (["shop:plain", "--trio"], "is a plain function"),
     (["shop:on_trio", "--threads"], "is async"),

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import trio
 
 import goqueue
 from goqueue import aio, blocking
@@ -60,6 +61,47 @@ def test_what_the_broker_refuses_is_raised_as_itself(address: str, client: block
             blocking.worker("orders", "billing", plain, url=address, max_deliveries=3)
         with pytest.raises(goqueue.GroupConflict):
             asyncio.run(aio.worker("orders", "billing", waiting, url=address, max_deliveries=3))
+
+
+async def for_trio(message: Any) -> None:
+    await trio.sleep(0.01)
+
+
+def wants_a_loop(message: Any) -> None:
+    asyncio.get_running_loop()
+
+
+def test_a_handler_for_another_event_loop_stops_its_worker_and_no_attempt_is_counted(
+    address: str, client: blocking.Client
+) -> None:
+    values = fill(client, 20)
+    for _ in range(4):
+        with pytest.raises(goqueue.HandlerCannotRun, match="goqueue work --trio"):
+            asyncio.run(aio.worker("orders", "billing", for_trio, url=address, max_deliveries=3))
+        with pytest.raises(goqueue.HandlerCannotRun, match="no running event loop"):
+            blocking.worker("orders", "billing", wants_a_loop, url=address, max_deliveries=3)
+    assert attempts_left(client, len(values)) == [1] * len(values)
+
+
+def test_a_consumer_fails_a_message_by_its_error(address: str, client: blocking.Client) -> None:
+    fill(client, 2)
+    retry = goqueue.Retry(first=30, longest=30, never_for=ValueError)
+
+    async def on_asyncio() -> None:
+        async with (
+            aio.connect(address) as connected,
+            connected.consumer("orders", group="billing", retry=retry) as consumer,
+        ):
+            [message] = await consumer.receive(1, timeout=SECONDS_MAX)
+            await message.fail(OSError("away"))
+
+    with client.consumer("orders", group="billing", retry=retry) as consumer:
+        [message] = consumer.receive(1, timeout=SECONDS_MAX)
+        message.fail(UnicodeError("no text"))
+    asyncio.run(on_asyncio())
+    with client.read("orders.dlq") as letters:
+        assert next(letters).headers["goqueue-dlq-reason"] == b"UnicodeError: no text"
+    assert sum(each.waiting for each in client.group("billing").partitions) == 1
 
 
 def attempts_left(client: blocking.Client, count: int) -> list[int]:

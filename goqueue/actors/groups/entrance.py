@@ -1,7 +1,6 @@
 """Joins of a group, and members from before the broker started."""
 
 from collections.abc import Mapping, Set
-from typing import Any
 
 import trio
 
@@ -14,12 +13,6 @@ from goqueue.core.groups.registry import KnownGroup
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.start import may_miss
 from goqueue.errors import Unavailable
-
-
-def settings_asked_for(core: rebalance.Group, given: Mapping[str, Any]) -> GroupSettings:
-    """Settings that a member leaves out are those of the group."""
-    there = {} if core.settings is None else core.settings.to_plain()
-    return GroupSettings.from_plain({**there, **given})
 
 
 def profile_of(message: Join, settings: GroupSettings) -> MemberProfile:

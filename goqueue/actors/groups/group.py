@@ -19,7 +19,7 @@ from goqueue.actors.delivery.requests import AttachGroup, ReleaseMember, Replace
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groups.board import GroupBoard
 from goqueue.actors.groups.description import assigned, check_may_reset, reset_group
-from goqueue.actors.groups.entrance import check_begun, expect_back, profile_of, settings_asked_for
+from goqueue.actors.groups.entrance import check_begun, expect_back, profile_of
 from goqueue.actors.groups.offsetsfile import OffsetsFile
 from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_each, keys_of, tell_each
 from goqueue.actors.groups.requests import (
@@ -138,7 +138,7 @@ class Group(Actor):
 
     @answers(Join)
     async def join(self, message: Join) -> MemberState:
-        settings = settings_asked_for(self._core, message.settings)
+        settings = GroupSettings.asked_for(self._core.settings, message.settings, message.defaults)
         check_start(message.start)
         if message.member not in self._seats and len(self._seats) >= MEMBERS_MAX:
             raise GroupConflict(f"the group has {MEMBERS_MAX:,} members, as many as may be", members=MEMBERS_MAX)

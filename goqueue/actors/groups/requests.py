@@ -1,6 +1,6 @@
 """The requests of a group, and of the groups of a node."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -26,6 +26,8 @@ class Join(Request[MemberState]):
     connection: int
     """When this connection ends the member is lost, unless it came back on another."""
     instance: int = 0
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """Settings for a group that has none yet."""
 
 
 @dataclass(frozen=True, slots=True)

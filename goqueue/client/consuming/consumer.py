@@ -8,10 +8,10 @@ for the other mode raises `GroupConflict`.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from types import TracebackType
-from typing import Self, TypeAlias
+from types import MappingProxyType, TracebackType
+from typing import Any, Self, TypeAlias
 
 import trio
 
@@ -54,12 +54,14 @@ class Consumer(ABC):
         self._scope = trio.CancelScope()
         self._is_patient = False
 
-    def be_patient(self) -> None:
+    def be_patient(self, defaults: Mapping[str, Any] = MappingProxyType({})) -> None:
         """For a worker: entering does not wait for the broker.
 
-        The first receive waits for it instead, and raises what stands against joining.
+        The first receive waits for it instead, and raises what stands against joining. A group that it makes begins
+        with `defaults`.
         """
         self._is_patient = True
+        self._membership.begin_with(dict(defaults))
 
     @property
     def member_id(self) -> str:
@@ -153,12 +155,16 @@ class Consumer(ABC):
         raise self._other_mode("ack", _OF_QUEUES)
 
     async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:  # noqa: ARG002
-        """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        """They failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         raise self._other_mode("nack", _OF_QUEUES)
 
     async def reject(self, messages: Settled, reason: str = "") -> None:  # noqa: ARG002
         """They can never succeed: to the dead-letter topic, now."""
         raise self._other_mode("reject", _OF_QUEUES)
+
+    async def fail(self, messages: Settled, error: BaseException) -> None:  # noqa: ARG002
+        """They failed with this error: nack with it as the reason, or reject if `never_for` of `retry` names it."""
+        raise self._other_mode("fail", _OF_QUEUES)
 
     async def release(self, messages: Settled) -> None:  # noqa: ARG002
         """Give them back at once; this delivery does not count."""

@@ -154,12 +154,16 @@ class DeliveredMessage(LeasedMessage):
         await self._consumer.ack(self, wait=wait)
 
     async def nack(self, *, delay: float | None = None, reason: str = "") -> None:
-        """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        """It failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         await self._consumer.nack(self, delay=delay, reason=reason)
 
     async def reject(self, reason: str = "") -> None:
         """It can never succeed: to the dead-letter topic, now."""
         await self._consumer.reject(self, reason)
+
+    async def fail(self, error: BaseException) -> None:
+        """It failed with this error: nack with it as the reason, or reject if `never_for` of `retry` names it."""
+        await self._consumer.fail(self, error)
 
     async def release(self) -> None:
         """Give it back at once; this delivery does not count."""

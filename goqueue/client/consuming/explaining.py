@@ -3,16 +3,20 @@
 First after 30 seconds of waiting, then at growing intervals, until messages come. A background task asks, with a
 short time limit, and apart from the limit of receives; its errors are ignored.
 
+A member without a partition, since there are more members than partitions, is told so once, within seconds.
+
 The broker does not know which partitions the program has paused. They are logged, too, and if all are paused, that
 is the answer.
 """
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 import trio
 
+from goqueue.client.consuming.membership import Membership
 from goqueue.client.link.caller import Caller
 from goqueue.core.waiting.idle import IdleTime
 from goqueue.core.why.words import listed
@@ -24,6 +28,11 @@ logger = logging.getLogger("goqueue.client")
 LOOK_SECONDS = 1.0
 """Minimum time between two looks."""
 ANSWER_SECONDS_MAX = 5.0
+LEFT_OUT_SECONDS = 5.0
+"""The time between two looks for a member that has no partition. Before, members may still come and go."""
+LEFT_OUT = "no_partition"
+CURE_OF_QUEUES = "make the group shared (shared=True, `goqueue group alter`), or add partitions to the topic"
+CURE_OF_STREAMS = "add partitions to the topic, or run fewer consumers"
 ORDINARY = frozenset({"nothing_left", "delayed", "delivering", "about_to_deliver", "uncommitted"})
 """Reasons that are no reason to worry."""
 OF_A_PAUSE = frozenset({"not_asking", "busy"})
@@ -60,6 +69,7 @@ class Explaining:
         self._question = Why(group, member)
         self._spell = spell
         self._paused = paused
+        self._was_left_out = False
 
     async def run(self) -> None:
         """Sleeps at least until the waiting time could be over."""
@@ -69,6 +79,24 @@ class Explaining:
                 await self._say()
             else:
                 await trio.sleep(max(left, LOOK_SECONDS))
+
+    async def tell_left_out(self, membership: Membership) -> None:
+        """Warn once when the member has no partition. The broker is asked once in each generation."""
+        asked = None
+        while not self._was_left_out:
+            await trio.sleep(LEFT_OUT_SECONDS)
+            is_without = membership.is_member and not membership.assignment
+            if is_without and membership.generation != asked:
+                asked = membership.generation
+                await self._tell_if_left_out(membership)
+
+    async def _tell_if_left_out(self, membership: Membership) -> None:
+        with trio.move_on_after(ANSWER_SECONDS_MAX), suppress(GoQueueError):
+            answer = await self._client.call(self._question, Because)
+            if answer.facts.get("reason") == LEFT_OUT and not self._was_left_out:
+                self._was_left_out = True
+                cure = CURE_OF_STREAMS if membership.is_stream else CURE_OF_QUEUES
+                logger.warning("group %s: %s; %s", self._question.group, answer.why, cure)
 
     async def _say(self) -> None:
         waited, paused = self._spell.waited(trio.current_time()), self._paused()
@@ -80,14 +108,16 @@ class Explaining:
             with trio.move_on_after(ANSWER_SECONDS_MAX):
                 answer = await self._client.call(self._question, Because)
                 aside = f"; {paused}" if paused.names else ""
-                self._log(_level(answer, paused), waited, answer.why + aside)
+                self._log(self._level(answer, paused), waited, answer.why + aside)
         except GoQueueError as error:
             logger.debug("group %s: why nothing comes is not known: %s", self._question.group, error.message)
 
+    def _level(self, answer: Because, paused: Paused) -> int:
+        """What was told before is no warning any more."""
+        reason = answer.facts.get("reason")
+        is_ordinary = reason in ORDINARY or (bool(paused.names) and reason in OF_A_PAUSE)
+        was_told, self._was_left_out = self._was_left_out, self._was_left_out or reason == LEFT_OUT
+        return logging.INFO if is_ordinary or (was_told and reason == LEFT_OUT) else logging.WARNING
+
     def _log(self, level: int, waited: float, why: str) -> None:
         logger.log(level, "group %s: nothing came for %.0f s: %s", self._question.group, waited, why)
-
-
-def _level(answer: Because, paused: Paused) -> int:
-    ordinary = ORDINARY | OF_A_PAUSE if paused.names else ORDINARY
-    return logging.INFO if answer.facts.get("reason") in ordinary else logging.WARNING

@@ -11,7 +11,7 @@ again, replaces it: the broker refuses this one with `Fenced`, and it does not j
 import logging
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import trio
@@ -62,6 +62,14 @@ class Membership:
         self.is_member = False
         self.fenced: Fenced | None = None
         """Another consumer has replaced it."""
+
+    @property
+    def is_stream(self) -> bool:
+        return self._options.mode == "stream"
+
+    def begin_with(self, defaults: dict[str, Any]) -> None:
+        """For a group that has no settings yet, beyond those that were asked for."""
+        self._join = self._join._replace(defaults=defaults)
 
     @property
     def instance(self) -> int:

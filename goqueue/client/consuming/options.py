@@ -1,8 +1,8 @@
 """The options of a consumer, checked before anything is sent.
 
 Some are settings that the whole group shares (`mode`, `shared`, `key_order`, `lanes`, `max_deliveries`, `assignor`,
-`rebalance`), others belong to this consumer alone. Only settings that were given are sent: for the others those of
-the group hold.
+`rebalance`, and those in `retry`), others belong to this consumer alone. Only settings that were given are sent:
+for the others those of the group hold.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +11,7 @@ from datetime import datetime
 from reprlib import repr as shortened
 from typing import Any, TypeAlias
 
+from goqueue.client.consuming.retry import Retry
 from goqueue.client.link.arguments import check_flag, check_offset, check_seconds_between, check_whole, refusal
 from goqueue.client.link.moments import UNREADABLE, clamped_microseconds_of
 from goqueue.core.groups.member import check_member_id
@@ -47,6 +48,7 @@ class ConsumerOptions:
     max_deliveries: int | None = None
     assignor: str | None = None
     rebalance: str | None = None
+    retry: Retry | None = None
     start: Start = "earliest"
     max_in_flight: int = IN_FLIGHT_MAX
     max_in_flight_bytes: int = IN_FLIGHT_BYTES_MAX
@@ -61,6 +63,7 @@ class ConsumerOptions:
 
     def __post_init__(self) -> None:
         check_group_name(self.group)
+        _check_retry(self.retry, self.max_deliveries)
         GroupSettings.from_plain(self.settings)
         check_whole("max_in_flight", self.max_in_flight, 1)
         check_whole("max_in_flight_bytes", self.max_in_flight_bytes, 1)
@@ -95,7 +98,8 @@ class ConsumerOptions:
             "assignor": self.assignor,
             "rebalance": self.rebalance,
         }
-        return {"mode": self.mode} | {name: value for name, value in asked.items() if value is not None}
+        retry = {} if self.retry is None else self.retry.settings
+        return {"mode": self.mode} | {name: value for name, value in asked.items() if value is not None} | retry
 
 
 CALLBACKS = {
@@ -108,13 +112,14 @@ OF_QUEUES = (
     "visibility_timeout",
     "auto_extend",
     "max_deliveries",
+    "retry",
     "max_in_flight",
     "lanes",
     "confirm_acks",
     "on_ack_error",
 )
 OF_STREAMS = ("auto_commit", "on_assigned", "on_revoked")
-_DEFAULTS = {field.name: field.default for field in fields(ConsumerOptions)}
+_DEFAULTS = {each.name: each.default for each in fields(ConsumerOptions)}
 
 
 def check_seconds(name: str, seconds: object, least: float = 0.0) -> float:
@@ -125,6 +130,13 @@ def _check_member_id(member_id: object) -> None:
     if not isinstance(member_id, str):
         raise InvalidName(f"a member id is text, not {type(member_id).__name__}; leave it out to have one drawn")
     check_member_id(member_id)
+
+
+def _check_retry(retry: object, max_deliveries: object) -> None:
+    if retry is not None and not isinstance(retry, Retry):
+        raise refusal(f"retry={shortened(retry)} is no goqueue.Retry; give one, as Retry(attempts=40, first=1)")
+    if retry is not None and retry.attempts is not None and max_deliveries is not None:
+        raise refusal("retry.attempts and max_deliveries are the same setting of the group; give one of them")
 
 
 def _check_callback(name: str, callback: object) -> None:

@@ -1,6 +1,6 @@
 """A consumer in queue mode: messages under leases, settled one by one.
 
-Six tasks run beside the program: one stays a member (membership.py), one asks for messages (receiving.py), one
+Tasks run beside the program: one stays a member (membership.py), one asks for messages (receiving.py), one
 renews leases (leases.py), one says again what could not be settled at once (unconfirmed.py), one gives back what a
 program that has become slow does not take (steady.py), and one says why nothing comes, when that takes long
 (explaining.py). What they bring lies in the stock (stock.py), from which
@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from reprlib import repr as shortened
 from typing import Any
 
 import trio
@@ -43,13 +42,13 @@ from goqueue.client.consuming.explaining import Explaining
 from goqueue.client.consuming.leases import Leases
 from goqueue.client.consuming.membership import Membership
 from goqueue.client.consuming.options import ConsumerOptions, check_seconds
+from goqueue.client.consuming.reasons import checked_reason, reason_of
 from goqueue.client.consuming.receiving import Receiving
 from goqueue.client.consuming.settling import Settling, Word
 from goqueue.client.consuming.steady import SteadyPrefetch
 from goqueue.client.consuming.stock import Stock, leased_seconds
 from goqueue.client.consuming.supply import Supply
 from goqueue.client.consuming.unconfirmed import Unconfirmed
-from goqueue.client.link.arguments import TEXT_NEEDED, is_text
 from goqueue.client.link.caller import Caller
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.receiving.pace import Pace
@@ -57,7 +56,6 @@ from goqueue.errors import Closed, GoQueueError, InvalidMessage, StaleReceipt
 
 logger = logging.getLogger("goqueue.client")
 
-REASON_LENGTH_MAX = 1_000
 EXTEND_SECONDS_MIN = 0.001
 
 
@@ -103,6 +101,7 @@ class QueueConsumer(Consumer):
                 nursery.start_soon(self._leases.run)
                 nursery.start_soon(self._unconfirmed.run)
                 nursery.start_soon(self._explaining.run)
+                nursery.start_soon(self._explaining.tell_left_out, self._membership)
                 nursery.start_soon(self._steady.run)
 
     async def _leave(self) -> None:
@@ -265,13 +264,22 @@ class QueueConsumer(Consumer):
         return self._options.confirm_acks if wait is None else wait
 
     async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
-        """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        """They failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         delay_ms = None if delay is None else round(1000 * check_seconds("delay", delay))
-        await self._say(Word(Action.NACK, delay_ms, _checked_reason(reason)), messages)
+        await self._say(Word(Action.NACK, delay_ms, checked_reason(reason)), messages)
 
     async def reject(self, messages: Settled, reason: str = "") -> None:
         """They can never succeed: to the dead-letter topic, now."""
-        await self._say(Word(Action.REJECT, None, _checked_reason(reason)), messages)
+        await self._say(Word(Action.REJECT, None, checked_reason(reason)), messages)
+
+    async def fail(self, messages: Settled, error: BaseException) -> None:
+        """They failed with this error: nack with it as the reason, or reject if `never_for` of `retry` names it."""
+        if not isinstance(error, BaseException):
+            raise InvalidMessage(f"{error!r} is no exception; give the one that was caught, or nack with a reason")
+        retry = self._options.retry
+        is_final = retry is not None and retry.is_final(error)
+        settle = self.reject if is_final else self.nack
+        await settle(messages, reason=reason_of(error))
 
     async def release(self, messages: Settled) -> None:
         """Give them back at once; this delivery does not count."""
@@ -321,11 +329,3 @@ def as_messages(messages: object) -> list[Any]:
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
         raise InvalidMessage(f"{messages!r} was not delivered by a group; settle what a consumer handed out")
     return list(messages)
-
-
-def _checked_reason(reason: str) -> str:
-    if not is_text(reason):
-        raise InvalidMessage(f"reason={shortened(reason)} {TEXT_NEEDED}")
-    if len(reason) > REASON_LENGTH_MAX:
-        raise InvalidMessage(f"a reason has {len(reason):,} characters; use {REASON_LENGTH_MAX:,} at most")
-    return reason

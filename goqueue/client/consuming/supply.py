@@ -132,4 +132,8 @@ class Supply:
         """Another member may be able to begin them."""
         if self.overdue_at <= trio.current_time():
             self.pace.was_too_fast()
-            self._release(portions_of(self._stock.take(len(self._stock.ahead))))
+            self.give_back()
+
+    def give_back(self) -> None:
+        """All that is held, uncounted."""
+        self._release(portions_of(self._stock.take(len(self._stock.ahead))))

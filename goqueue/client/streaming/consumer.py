@@ -81,6 +81,7 @@ class StreamConsumer(Consumer):
                 nursery.start_soon(self._begin_partitions)
                 nursery.start_soon(self._fetching.run, self._owner)
                 nursery.start_soon(self._explaining.run)
+                nursery.start_soon(self._explaining.tell_left_out, self._membership)
                 if self._options.auto_commit:
                     nursery.start_soon(self._committing.run)
 

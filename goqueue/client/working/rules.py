@@ -2,11 +2,12 @@
 
     prefetch ─► as many as there is room for begin: the broker is told, a handler runs for each
                    ▲                                                │
-                   └── returned: an ack that is not waited for ◄────┼────► raised: nack with the reason
+                   └── returned: an ack that is not waited for ◄────┼────► raised: nack with the reason, or reject
 
 It runs in Trio, in the program or in goqueue's thread; only the way to run a handler differs between surfaces
 (handlers.py). A message whose handler has returned makes room at once. What is prefetched, and how much, is up to
-client/consuming/supply.py.
+client/consuming/supply.py. When everything fails, the worker slows down (core/receiving/slowdown.py), and holds
+nothing meanwhile.
 
 Stopping is a ladder: take no more, wait for handlers, cancel those that are left. Their messages are released, and
 their deliveries do not count, since the consumer closes then.
@@ -14,9 +15,10 @@ their deliveries do not count, since the consumer closes then.
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import trio
 
@@ -24,8 +26,10 @@ from goqueue.client.consuming.delivery import LeasedMessage
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.consuming.supply import Supply
 from goqueue.client.working.handlers import Handlers, RunHandlers
-from goqueue.client.working.settling import PAUSE_SECONDS, is_open, log_failure, nack, reason_of
-from goqueue.core.receiving.pace import Pace
+from goqueue.client.working.runnable import foreign, is_foreign
+from goqueue.client.working.settling import PAUSE_SECONDS, is_open, log_failure, place_of, tell_failure
+from goqueue.core.receiving.pace import HELD_SECONDS_MAX, Pace
+from goqueue.core.receiving.slowdown import PAUSE_MAX, Slowdown
 from goqueue.errors import GoQueueError
 from goqueue.nursery import PlainNursery
 
@@ -44,8 +48,10 @@ class Worked(NamedTuple):
 
 
 class Working:
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, concurrency: int, defaults: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """`defaults`: the settings with which it makes its group."""
         self._concurrency = concurrency
+        self._defaults = defaults
         self._work: Workload | None = None
         self._taking, self._cut_off = trio.CancelScope(), trio.CancelScope()
         self._token: trio.lowlevel.TrioToken | None = None
@@ -68,7 +74,7 @@ class Working:
 
     def attach(self, consumer: QueueConsumer) -> None:
         """To a consumer that is not entered yet."""
-        consumer.be_patient()
+        consumer.be_patient(self._defaults)
         self._supply = consumer.supply(Pace(self._concurrency))
 
     async def run(self, consumer: QueueConsumer, run_handlers: RunHandlers) -> Worked:
@@ -108,6 +114,9 @@ class Workload:
         self._is_taking = False
         """The task is taking messages: nobody else does."""
         self.is_ending = False
+        self._slowdown = Slowdown(concurrency)
+        self._take_scope = trio.CancelScope()
+        self._has_given_up = False
         self._handled = self._failed = self._cancelled = 0
 
     @property
@@ -117,16 +126,19 @@ class Workload:
     async def take_all(self, handlers: Handlers) -> None:
         self._handlers = handlers
         while not self.is_ending:
-            room = self._concurrency - len(self._begun_at)
+            room = self._slowdown.room(trio.current_time(), self._concurrency - len(self._begun_at))
             if room:
                 await self._take(room)
+            elif self._slowdown.is_slow:
+                await self._pause()
             else:
                 await self._until_room()
 
     async def _take(self, room: int) -> None:
         self._is_taking = True
         try:
-            self._begin(await self._supply.take(room))
+            with trio.CancelScope() as self._take_scope:
+                self._begin(await self._supply.take(room))
         except GoQueueError as error:
             if not error.retryable:
                 raise
@@ -142,26 +154,61 @@ class Workload:
             await self._has_room.wait()
         self._supply.give_back_overdue()
 
+    async def _pause(self) -> None:
+        """Nothing is held meanwhile; what was on its way goes back within a second."""
+        self._has_room = trio.Event()
+        self._supply.give_back()
+        now, until = trio.current_time(), self._slowdown.until
+        with trio.move_on_at(min(until if until > now else math.inf, now + HELD_SECONDS_MAX)):
+            await self._has_room.wait()
+
     def _begin(self, messages: Sequence[LeasedMessage]) -> None:
         assert self._handlers is not None
         self._begun_at.update(dict.fromkeys(messages, trio.current_time()))
+        self._slowdown.begun(map(place_of, messages))
         self._handlers.begin(messages)
 
     # The ends of handlers
 
     def returned(self, message: LeasedMessage) -> None:
         self._handled += 1
+        if self._slowdown.succeeded():
+            logger.info("a handler returned again: the worker goes on at its full speed")
         if is_open(message):
             self._supply.ack(message)
         self._note_end(message)
 
     def raised(self, message: LeasedMessage, error: BaseException) -> None:
+        if not self._handled and is_foreign(error):
+            self._give_up(error)
+            return
         self._failed += 1
         log_failure(message, error)
-        self._tasks.start_soon(self._nack, message, reason_of(error))
+        if self._slowdown.failed(place_of(message), trio.current_time()):
+            self._slow_down()
+        self._tasks.start_soon(self._tell_failure, message, error)
 
-    async def _nack(self, message: LeasedMessage, reason: str) -> None:
-        await nack(self._consumer, message, reason)
+    def _give_up(self, error: BaseException) -> None:
+        """The worker ends, and gives all messages back, uncounted. Those that ran beside it have the same error."""
+        if not self._has_given_up:
+            self._has_given_up = True
+            self._tasks.start_soon(self._raise_foreign, error)
+
+    async def _raise_foreign(self, error: BaseException) -> None:
+        raise foreign(error) from error
+
+    def _slow_down(self) -> None:
+        logger.warning(
+            "the last %d messages have all failed: one at a time is tried from now on, after pauses that grow to "
+            "%.0f s, until a handler returns",
+            self._slowdown.failures,
+            PAUSE_MAX,
+        )
+        self._supply.pace.was_too_fast()
+        self._take_scope.cancel()
+
+    async def _tell_failure(self, message: LeasedMessage, error: BaseException) -> None:
+        await tell_failure(self._consumer, message, error)
         self._note_end(message)
 
     def cancelled(self, message: LeasedMessage, error: BaseException | None = None) -> None:
@@ -174,9 +221,10 @@ class Workload:
         """When all handlers that ran beside each other have ended, the next ones begin here: a turn of the event
         loop less, and one frame for the acks and for what begins."""
         begun_at = self._begun_at.pop(message)
-        self._supply.pace.ended(trio.current_time() - begun_at)
-        if not self._begun_at and not self._is_taking and not self.is_ending:
-            self._begin_next()
+        if not self._slowdown.is_slow:
+            self._supply.pace.ended(trio.current_time() - begun_at)
+            if not self._begun_at and not self._is_taking and not self.is_ending:
+                self._begin_next()
         self._supply.post_soon()
         if len(self._begun_at) < self._concurrency:
             self._has_room.set()

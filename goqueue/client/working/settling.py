@@ -11,7 +11,6 @@ import trio
 
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.delivery import LeasedMessage
-from goqueue.client.consuming.queue import REASON_LENGTH_MAX
 from goqueue.errors import GoQueueError, StaleReceipt
 
 logger = logging.getLogger("goqueue.worker")
@@ -20,12 +19,13 @@ PAUSE_SECONDS = 1.0
 """The pause between two tries to reach a broker that is away."""
 
 
-async def nack(consumer: Consumer, message: LeasedMessage, reason: str) -> None:
+async def tell_failure(consumer: Consumer, message: LeasedMessage, error: BaseException) -> None:
+    """A nack, or a reject where the worker never tries again after such an error."""
     while is_open(message):
         try:
-            return await consumer.nack(message, reason=reason)
-        except GoQueueError as error:
-            if not await _may_be_repeated(error, message):
+            return await consumer.fail(message, error)
+        except GoQueueError as refusal:
+            if not await _may_be_repeated(refusal, message):
                 return None
     return None
 
@@ -43,7 +43,7 @@ async def _may_be_repeated(error: GoQueueError, message: LeasedMessage) -> bool:
     if isinstance(error, StaleReceipt):
         note_ack_error(error)
         return False
-    logger.warning("%s could not be nacked: %s", place_of(message), error.message)
+    logger.warning("the failure of %s could not be told: %s", place_of(message), error.message)
     if error.retryable:
         await trio.sleep(PAUSE_SECONDS)
     return error.retryable
@@ -61,14 +61,3 @@ def is_open(message: LeasedMessage) -> bool:
 
 def place_of(message: LeasedMessage) -> str:
     return f"{message.topic}/{message.partition} offset {message.offset}"
-
-
-def reason_of(error: BaseException) -> str:
-    """Type and text, cut and escaped so that they can be sent."""
-    try:
-        text = str(error)
-    except Exception:  # an exception whose __str__ fails
-        text = "its text cannot be had"
-    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    sound = reason[:REASON_LENGTH_MAX].encode(errors="backslashreplace").decode()
-    return sound[:REASON_LENGTH_MAX]

@@ -18,10 +18,12 @@ from goqueue.client.consuming.delivery import DeliveredMessage
 from goqueue.client.consuming.options import VISIBILITY_SECONDS, ConsumerOptions, Start, start_text
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.consuming.receiving import MESSAGES_MAX
+from goqueue.client.consuming.retry import Retry
 from goqueue.client.link.address import address_of
 from goqueue.client.link.arguments import check_flag, check_seconds_between, check_whole
 from goqueue.client.working.handlers import in_tasks
 from goqueue.client.working.rules import Worked, Working
+from goqueue.client.working.runnable import check_takes_a_message
 from goqueue.client.working.settling import note_ack_error
 from goqueue.client.working.signals import signals_stop
 from goqueue.core.receiving.pace import BATCH_MAX
@@ -30,6 +32,10 @@ from goqueue.errors import Closed
 from goqueue.nursery import PlainNursery
 
 DRAIN_SECONDS = 30.0
+WORKER_RETRY = Retry(attempts=40, first=1.0, longest=60.0, jitter=0.2)
+"""A message that always fails is a dead letter after about half an hour: retries survive an outage."""
+DEFAULTS = {"shared": True, **WORKER_RETRY.settings}
+"""The settings with which a worker makes its group, unless it was given others."""
 
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -53,6 +59,7 @@ class AnyWorker(Generic[HandlerT]):
         key_order: bool | None = None,
         lanes: str | None = None,
         max_deliveries: int | None = None,
+        retry: Retry | None = None,
         assignor: str | None = None,
         rebalance: str | None = None,
         start: Start = "earliest",
@@ -67,9 +74,11 @@ class AnyWorker(Generic[HandlerT]):
 
         `stop` drains it, and so does SIGTERM or SIGINT in the main thread, unless `handle_signals` is False:
         handlers have `drain_timeout` seconds to return. `url`, `name`, `network` and `clock` are as for
-        `connect`, all else as for `client.consumer`.
+        `connect`, all else as for `client.consumer`. A group that the worker makes is shared and tries a message 40
+        times, as far as nothing else is given; in a group that is there it takes what that has.
         """
         self._handler = self._checked(handler)
+        check_takes_a_message(handler)
         self._concurrency = check_whole("concurrency", concurrency, 1, MESSAGES_MAX)
         self._drain_timeout = check_drain(drain_timeout)
         self._handles_signals = check_flag("handle_signals", handle_signals)
@@ -82,6 +91,7 @@ class AnyWorker(Generic[HandlerT]):
             "key_order": key_order,
             "lanes": lanes,
             "max_deliveries": max_deliveries,
+            "retry": retry,
             "assignor": assignor,
             "rebalance": rebalance,
             "start": start,
@@ -93,7 +103,7 @@ class AnyWorker(Generic[HandlerT]):
             "member_id": member_id,
         }
         _check_consuming(ConsumerOptions(**self._consuming))
-        self._working = Working(concurrency)
+        self._working = Working(concurrency, DEFAULTS)
         self._has_begun = False
 
     @staticmethod

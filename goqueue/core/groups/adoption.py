@@ -62,6 +62,9 @@ def settings_of(plain: Mapping[str, Any] | None, ledger: LedgerSettings) -> Grou
     return GroupSettings(
         max_deliveries=ledger.max_deliveries,
         key_order=ledger.key_order,
+        retry_first=ledger.backoff_first,
+        retry_longest=ledger.backoff_max,
+        retry_jitter=ledger.jitter,
         lanes="strict" if ledger.strict_lanes else "weighted",
     )
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settings import DELAY_FIRST, DELAY_MAX, LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX, is_internal
-from goqueue.core.settingstable import Choice, SettingsTable, Whole, YesOrNo, refuse, setting
+from goqueue.core.settingstable import Choice, Number, SettingsTable, Whole, YesOrNo, refuse, setting
 
 DELIVERIES_MAX = 1_000_000
+RETRY_SECONDS = Number(0, 12 * 3600, "seconds")
 ASSIGNORS = ("sticky", "range", "roundrobin")
 REBALANCES = ("cooperative", "eager")
 
@@ -42,6 +43,18 @@ class GroupSettings:
     rebalance: str = setting(
         "cooperative", Choice(REBALANCES), "Whether only what moves is let go when members change, or everything."
     )
+    retry_first: float = setting(
+        DELAY_FIRST,
+        RETRY_SECONDS,
+        "The wait before the first retry of a message that failed; it doubles with each. Queue mode only.",
+    )
+    retry_longest: float = setting(DELAY_MAX, RETRY_SECONDS, "The longest wait before a retry. Queue mode only.")
+    retry_jitter: float = setting(
+        0.0,
+        Number(0, 1, "a share"),
+        "By what share a wait may be shorter, so that messages that failed together do not come again together. "
+        "Queue mode only.",
+    )
 
     def __post_init__(self) -> None:
         refuse(_faults(SETTINGS.values_of(self)))
@@ -62,6 +75,15 @@ class GroupSettings:
         refuse([*SETTINGS.unknown_faults(given), *_faults(values), *_idle_faults(values)])
         return replace(self, **inside)
 
+    @classmethod
+    def asked_for(
+        cls, there: "GroupSettings | None", given: Mapping[str, object], defaults: Mapping[str, object]
+    ) -> "GroupSettings":
+        """What a member asks for. Settings that it leaves out are those of the group; `defaults` are what it wants
+        beyond that of a group that has none yet."""
+        others = defaults if there is None else there.to_plain()
+        return cls.from_plain({**others, **given})
+
     def conflicts_with(self, other: "GroupSettings") -> list[str]:
         """The names of the settings in which the two differ."""
         return [row.name for row in SETTINGS if getattr(self, row.name) != getattr(other, row.name)]
@@ -73,9 +95,12 @@ def ledger_settings(group: str, topic: str, settings: GroupSettings) -> LedgerSe
     are_letters = topic.endswith(DEAD_LETTER_SUFFIX)
     return LedgerSettings(
         max_deliveries=0 if are_letters else settings.max_deliveries,
+        backoff_first=float(settings.retry_first),
+        backoff_max=float(settings.retry_longest),
         key_order=settings.key_order,
         strict_lanes=settings.lanes == "strict",
         has_dead_letters=not are_letters or is_internal(group),
+        jitter=float(settings.retry_jitter),
     )
 
 

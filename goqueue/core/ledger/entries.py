@@ -25,7 +25,7 @@ from goqueue.types import LANE_COUNT, Microseconds, Offset, Priority
 Runs: TypeAlias = tuple[Run, ...]
 
 
-class Retry(NamedTuple):
+class RetryAfter(NamedTuple):
     delay: float
     runs: AttemptRuns
 
@@ -127,7 +127,7 @@ class Acked(Entry):
 @dataclass(frozen=True, slots=True)
 class Nacked(Entry):
     nonce: int
-    retries: tuple[Retry, ...]
+    retries: tuple[RetryAfter, ...]
     leaving: AttemptRuns
     reason: str
 
@@ -283,12 +283,12 @@ def _read_attempt_runs(flat: Any) -> AttemptRuns:
     return tuple(map(AttemptRun._make, zip(flat[::3], flat[1::3], flat[2::3], strict=True)))
 
 
-def _write_retries(retries: Iterable[Retry]) -> list[Any]:
+def _write_retries(retries: Iterable[RetryAfter]) -> list[Any]:
     return [[delay, _flat(runs)] for delay, runs in retries]
 
 
-def _read_retries(plain: Any) -> tuple[Retry, ...]:
-    return tuple(Retry(delay, _read_attempt_runs(flat)) for delay, flat in plain)
+def _read_retries(plain: Any) -> tuple[RetryAfter, ...]:
+    return tuple(RetryAfter(delay, _read_attempt_runs(flat)) for delay, flat in plain)
 
 
 def _write_lanes(lanes: Iterable[LaneTaken]) -> list[Any]:

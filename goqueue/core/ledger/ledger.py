@@ -55,7 +55,7 @@ from goqueue.core.ledger.entries import (
     Removed,
     Repaired,
     Reset,
-    Retry,
+    RetryAfter,
     TransferBegun,
     TransferDone,
 )
@@ -64,7 +64,7 @@ from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.leases import Lease
 from goqueue.core.ledger.planning import Planning
 from goqueue.core.ledger.repair import LedgerDamage
-from goqueue.core.ledger.settings import LedgerSettings, backoff
+from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action, Settlement, SettleRequest
 from goqueue.core.ledger.shares import LANES
 from goqueue.core.ledger.state import LedgerState
@@ -263,21 +263,10 @@ class Ledger(Planning):
         """A delay replaces the backoff. A repeat changes neither delay nor reason."""
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.NACKED)
         leaving = tuple(run for run in good if self._settings.is_last(run.attempt))
-        retries = self._retries([run for run in good if not self._settings.is_last(run.attempt)], delay)
+        again = tuple(run for run in good if not self._settings.is_last(run.attempt))
+        waits = self._settings.waits(nonce, again) if delay is None else [(float(delay), again)] if again else []
         reason = _shown(reason, f"nacked, delivery {self.settings.max_deliveries} was the last")
-        return (Nacked(nonce, retries, leaving, reason) if good else None), stale
-
-    def _retries(self, runs: Sequence[AttemptRun], delay: float | None) -> tuple[Retry, ...]:
-        if delay is not None:
-            return (Retry(float(delay), tuple(runs)),) if runs else ()
-        attempts = sorted({run.attempt for run in runs})
-        return tuple(
-            Retry(self._backoff(attempt), tuple(run for run in runs if run.attempt == attempt))
-            for attempt in attempts
-        )
-
-    def _backoff(self, attempt: int) -> float:
-        return backoff(attempt, self.settings.backoff_first, self.settings.backoff_max)
+        return (Nacked(nonce, tuple(map(RetryAfter._make, waits)), leaving, reason) if good else None), stale
 
     def reject(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str, to: Destination | None = None

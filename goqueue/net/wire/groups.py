@@ -25,6 +25,7 @@ class JoinGroup(NamedTuple):
     `subscription` is one pattern or some names. `start` is where a group begins on a partition it has not seen:
     `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`. `instance` tells a consumer from one that is started
     later as the same member: the newest has the place, and the one before it hears `Fenced`.
+    `defaults` complete the `settings` of a group that has none yet.
     """
 
     group: Name
@@ -36,6 +37,7 @@ class JoinGroup(NamedTuple):
     session_timeout_ms: U32
     is_static: bool
     instance: U63
+    defaults: Properties = {}  # noqa: RUF012  # it is only read
 
 
 class AssignedPartition(NamedTuple):

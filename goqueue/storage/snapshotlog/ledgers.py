@@ -295,13 +295,15 @@ def forgotten(written: WrittenLedger, wall: Microseconds) -> Payload:
 
 
 def _settings_to_plain(settings: LedgerSettings) -> list[Any]:
+    """The last ones came later, and are left out while they have their defaults."""
+    later = [settings.has_dead_letters, *([float(settings.jitter)] if settings.jitter else [])]
     return [
         settings.max_deliveries,
         float(settings.backoff_first),
         float(settings.backoff_max),
         settings.key_order,
         settings.strict_lanes,
-        *([] if settings.has_dead_letters else [False]),
+        *([] if later == [True] else later),
     ]
 
 

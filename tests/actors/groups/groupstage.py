@@ -280,10 +280,12 @@ def join(
     session: float = 30.0,
     static: bool = False,
     instance: int = 0,
+    defaults: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Join:
     subscription = Subscription.to(list(topics) if len(topics) > 1 else topics[0])
-    return Join(member, "client", subscription, settings, start, session, static, connection, instance)
+    given = (settings, start, session, static, connection, instance, defaults or {})
+    return Join(member, "client", subscription, *given)
 
 
 def heartbeat(held: MemberState, seconds: float = 3.0, connection: int = 1, instance: int = 0) -> AwaitMembership:

@@ -214,6 +214,23 @@ async def test_settings_are_those_of_the_first_member(disk: SimulatedDisk, autoj
         assert await group.call(heartbeat(held, 0.1)) == held
 
 
+async def test_defaults_hold_for_the_first_member_alone_and_conflict_with_nothing(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders")
+        first, second = await stage.group("first"), await stage.group("second")
+        defaults = {"shared": True, "max_deliveries": 40, "retry_jitter": 0.2}
+        made = await first.call(join("ann", "orders", defaults=defaults, max_deliveries=7))
+        assert [made.settings[name] for name in ("shared", "max_deliveries", "retry_jitter")] == [True, 7, 0.2]
+        assert (await first.call(join("bob", "orders"))).settings == made.settings
+        there = await second.call(join("ann", "orders", max_deliveries=9))
+        assert (await second.call(join("bob", "orders", defaults=defaults))).settings == there.settings
+        assert (await second.call(join("bob", "orders", defaults=defaults))).settings == there.settings
+        with pytest.raises(GroupConflict, match="shared"):
+            await second.call(join("eve", "orders", shared=True, defaults=defaults))
+
+
 async def test_a_first_member_that_is_refused_fixes_nothing(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with on_stage(disk) as stage:
         await stage.create("orders")

@@ -270,3 +270,46 @@ async def test_a_key_that_cannot_be_read_any_more_is_left_out(machine: Machine, 
                 "2 messages wait behind earlier ones of the same key, 1 in flight, the oldest lease held by ann "
                 "for 0.0 s, ends in 30 s"
             )
+
+
+# A member without a partition
+
+
+def left_out(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if "has no partition" in each.getMessage()]
+
+
+@pytest.mark.parametrize(("mode", "cure"), [("queue", "shared=True"), ("stream", "run fewer consumers")])
+async def test_a_member_without_a_partition_is_told_so_once_with_the_cure(
+    machine: Machine, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock, mode: str, cure: str
+) -> None:
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=1)
+        async with (
+            client.consumer("orders", group="billing", mode=mode) as first,
+            client.consumer("orders", group="billing", mode=mode) as second,
+        ):
+            await trio.sleep(10)
+            [text] = left_out(caplog)
+            assert f"{second.member_id} has no partition: 2 members share 1 partition" in text
+            assert cure in text
+            await second.receive(timeout=200)
+            assert {each.levelname for each in caplog.records if "has no partition" in each.getMessage()} == {
+                "WARNING",
+                "INFO",
+            }
+            assert first.member_id not in "".join(left_out(caplog))
+    levels = [each.levelname for each in caplog.records if "has no partition" in each.getMessage()]
+    assert levels.count("WARNING") == 1
+
+
+@pytest.mark.parametrize("options", [{"shared": True}, {"topics": "later"}], ids=str)
+async def test_who_shares_all_partitions_or_waits_for_a_topic_is_told_nothing_of_partitions(
+    machine: Machine, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock, options: dict[str, Any]
+) -> None:
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=1)
+        asked = {"topics": "orders", "group": "billing", **options}
+        async with client.consumer(**asked), client.consumer(**asked):
+            await trio.sleep(100)
+    assert left_out(caplog) == []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import goqueue
-from goqueue.client.working.settling import reason_of
+from goqueue.client.consuming.reasons import reason_of
 from goqueue.client.working.worker import is_async
 from goqueue.errors import InvalidConfig, InvalidName
 from tests.client.working.workers import do_nothing

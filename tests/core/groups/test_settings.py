@@ -21,6 +21,9 @@ plain_settings = st.fixed_dictionaries(
         "max_deliveries": st.integers(0, 1_000_000),
         "assignor": st.sampled_from(["sticky", "range", "roundrobin"]),
         "rebalance": st.sampled_from(["cooperative", "eager"]),
+        "retry_first": st.floats(0, 43_200),
+        "retry_longest": st.integers(0, 43_200),
+        "retry_jitter": st.floats(0, 1),
         "of_a_later_version": st.integers(),
     },
 )
@@ -41,6 +44,9 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "max_deliveries": 3,
         "assignor": "sticky",
         "rebalance": "cooperative",
+        "retry_first": 1.0,
+        "retry_longest": 60.0,
+        "retry_jitter": 0.0,
     }
 
 
@@ -82,6 +88,12 @@ def test_a_stream_is_neither_shared_nor_ordered_by_key(name: str) -> None:
         ("max_deliveries", 2.0),
         ("max_deliveries", 1_000_001),
         ("rebalance", "lazy"),
+        ("retry_first", -1),
+        ("retry_longest", float("inf")),
+        ("retry_longest", "60"),
+        ("retry_jitter", 1.1),
+        ("retry_jitter", float("nan")),
+        ("retry_jitter", True),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_name(name: str, value: object) -> None:
@@ -136,12 +148,33 @@ def test_settings_survive_the_wire_and_fields_of_later_versions_are_passed_over(
     assert all(getattr(settings, name) == value for name, value in plain.items() if name != "of_a_later_version")
 
 
+# Of a member
+
+
+@given(st.dictionaries(st.sampled_from(["shared", "key_order"]), st.booleans()), st.booleans(), st.booleans())
+def test_a_member_asks_for_what_it_gave_and_else_for_what_the_group_has_and_its_defaults_make_a_group(
+    given: dict[str, bool], has_settings: bool, key_order: bool
+) -> None:
+    defaults = {"shared": True, "max_deliveries": 40}
+    there = GroupSettings(key_order=key_order, max_deliveries=7) if has_settings else None
+    asked = GroupSettings.asked_for(there, given, defaults)
+    assert asked == GroupSettings(
+        shared=given.get("shared", not has_settings),
+        key_order=given.get("key_order", key_order and has_settings),
+        max_deliveries=7 if has_settings else 40,
+    )
+
+
 # Of a group's ledgers
 
 
 def test_a_ledger_has_the_settings_of_its_group() -> None:
-    settings = GroupSettings(max_deliveries=7, key_order=True, lanes="strict")
-    assert ledger_settings("billing", "orders", settings) == LedgerSettings(7, key_order=True, strict_lanes=True)
+    settings = GroupSettings(
+        max_deliveries=7, key_order=True, lanes="strict", retry_first=2, retry_longest=9, retry_jitter=0.5
+    )
+    assert ledger_settings("billing", "orders", settings) == LedgerSettings(
+        7, 2.0, 9.0, key_order=True, strict_lanes=True, jitter=0.5
+    )
 
 
 def test_dead_letters_have_no_dead_letters() -> None:

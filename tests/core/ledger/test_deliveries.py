@@ -9,7 +9,7 @@ import pytest
 
 from goqueue.core.deadlines import OUTDATED_MAX
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
-from goqueue.core.ledger.entries import Entry, Nacked, Retry
+from goqueue.core.ledger.entries import Entry, Nacked, RetryAfter
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import SETTLED_REMEMBERED
@@ -71,7 +71,7 @@ def test_a_part_of_a_settlement_may_be_a_repeat() -> None:
     entry, stale = desk.ledger.nack(desk.now, nonce, [run(0, 3)], 5.0, "")
     assert stale == (run(2),)
     assert isinstance(entry, Nacked)
-    assert entry.retries == (Retry(5.0, (run(3),)),)
+    assert entry.retries == (RetryAfter(5.0, (run(3),)),)
 
 
 def test_a_release_that_follows_the_farewell_of_its_member_is_a_repeat() -> None:

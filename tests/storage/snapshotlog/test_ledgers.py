@@ -294,17 +294,17 @@ async def test_a_snapshot_that_does_not_say_whether_the_producer_is_spent_is_rea
         assert not found.ledgers["billing"].is_spent
 
 
-@pytest.mark.parametrize("has_dead_letters", [True, False])
+@pytest.mark.parametrize(("has_dead_letters", "jitter", "more"), [(True, 0, 0), (False, 0, 1), (True, 0.25, 2)])
 async def test_settings_come_back_and_older_logs_let_messages_be_given_up(
-    has_dead_letters: bool, disk: SimulatedDisk, autojump_clock: MockClock
+    has_dead_letters: bool, jitter: float, more: int, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """A setting that came later is left out while it has its default, so other records stay as before."""
-    settings = LedgerSettings(0, key_order=True, has_dead_letters=has_dead_letters)
+    settings = LedgerSettings(0, key_order=True, has_dead_letters=has_dead_letters, jitter=jitter)
     async with mounted(disk) as volume:
         log, _ = await open_log(volume)
         shell = Shell(log)
         payload = reads_here(shell.written, WALL, settings)
-        assert len(payload[6]) == 5 + (not has_dead_letters)
+        assert len(payload[6]) == 5 + more
         log.append([payload], WALL)
         await log.log.close()
     assert (await found_on(disk.kill())).ledgers["billing"].settings == settings
