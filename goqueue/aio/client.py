@@ -6,7 +6,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from goqueue.aio.asking import leave, wait_for
+from goqueue.aio.asking import ask, leave, wait_for
 from goqueue.aio.callbacks import LoopCalls
 from goqueue.aio.consumer import Consumer
 from goqueue.aio.forwarding import forwarded
@@ -20,13 +20,14 @@ from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.intake import Intake
 from goqueue.client.reading.message import Published
 from goqueue.core.names import check_publishable
+from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, WallClock
 from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
 from goqueue.portal.waiting import ask_now
 from goqueue.portal.waiting import opened as opened_host
-from goqueue.types import Acks
+from goqueue.types import Acks, Seconds
 
 
 class Client:
@@ -60,10 +61,19 @@ class Client:
         *,
         key: bytes | None = None,
         acks: Acks | int | str = Acks.ALL,
+        timeout: Seconds | None = None,
         **options: Any,
     ) -> Published:
         target = check_publishable(topic), acks_of(acks)
+        if timeout is not None:
+            return await ask(
+                self._host, self._inner.publish, topic, value, key=key, acks=acks, timeout=timeout, **options
+            )
         return await wait_for(self._host.thread, lambda call: self._intake.put(call, target, value, key, options))
+
+    @like(TrioClient.publish_json)
+    async def publish_json(self, topic: str, value: Any, **options: Any) -> Published:
+        return await self.publish(topic, json_bytes(value), **options)
 
     @like(TrioClient.producer)
     def producer(self, topic: str, **options: Any) -> Producer:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from goqueue.client.consuming.delivery import Kinds, LeasedMessage
 from goqueue.client.reading.message import FlaggedMessage
+from goqueue.types import Seconds
 
 if TYPE_CHECKING:
     from goqueue.blocking.consumer import Consumer
@@ -23,7 +24,7 @@ class DeliveredMessage(LeasedMessage):
         """It is done. With `wait=False` the ack leaves at once, and is not waited for; see `Consumer.ack`."""
         self._consumer.ack(self, wait=wait)
 
-    def nack(self, *, delay: float | None = None, reason: str = "") -> None:
+    def nack(self, *, delay: Seconds | None = None, reason: str = "") -> None:
         """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
         self._consumer.nack(self, delay=delay, reason=reason)
 
@@ -35,7 +36,7 @@ class DeliveredMessage(LeasedMessage):
         """Give it back at once; this delivery does not count."""
         self._consumer.release(self)
 
-    def extend(self, seconds: float) -> None:
+    def extend(self, seconds: Seconds) -> None:
         """The lease ends so many seconds from now."""
         self._consumer.extend(self, seconds)
 

@@ -37,18 +37,20 @@ from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.options import SendOptions, takes_send_options
 from goqueue.client.producing.producer import Producer
 from goqueue.client.producing.publishers import Publishers
+from goqueue.client.producing.timelimit import PUBLISH_SECONDS, TimeLimit
 from goqueue.client.reading.message import Published
 from goqueue.client.reading.reader import Reader, Start
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.streaming.outside import commit_from_outside
 from goqueue.core.names import check_group_name, check_publishable, check_topic_name
+from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed
 from goqueue.net.wire import groups as group_wire
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
 from goqueue.portal.forwarding import like, taking
-from goqueue.types import Acks, Offset
+from goqueue.types import Acks, Offset, Seconds
 
 
 class Client(Connected):
@@ -128,19 +130,43 @@ class Client(Connected):
         *,
         key: bytes | None = None,
         acks: Acks | int | str = Acks.ALL,
+        timeout: Seconds | None = None,
         **options: Unpack[SendOptions],
     ) -> Published:
         """Publish one message and wait until it is confirmed. A repeat after a lost answer does not double it.
 
-        The value None is a tombstone: it deletes its key, and compaction removes the key's messages.
+        The value None is a tombstone: it deletes its key, and compaction removes the key's messages. It gives up
+        after `timeout` seconds, 30 by itself: `DeliveryTimeout` when the message is not written and never will be,
+        `DeliveryUnknown` when it may be.
         """
         self._check_open()
-        check_publishable(topic)
+        target = check_publishable(topic), acks_of(acks)
+        publisher = self._publishers.ready(*target) if timeout is None else None
+        if publisher is not None:
+            with suppress(Closed):  # it was retired before it took the message
+                return await publisher.send_within(None, value, key, options)
+        limit = TimeLimit(PUBLISH_SECONDS if timeout is None else timeout)
         while True:
-            publisher = await self._publishers.to(topic, acks_of(acks))
-            with suppress(Closed):  # it was retired before it took the message: try the next one
-                return await publisher.send(value, key=key, **options)
             self._check_open()
+            publisher = await self._publishers.to(*target, limit)
+            with suppress(Closed):
+                return await publisher.send_within(limit, value, key, options)
+
+    @takes_send_options
+    async def publish_json(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | None = None,
+        acks: Acks | int | str = Acks.ALL,
+        timeout: Seconds | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Published:
+        """Publish a value as compact JSON in UTF-8; `message.json()` gives it back. None is JSON's `null`, and no
+        tombstone. All else is as for `publish`.
+        """
+        return await self.publish(topic, json_bytes(value), key=key, acks=acks, timeout=timeout, **options)
 
     def ready_publisher(self, target: tuple[str, Acks]) -> Producer | None:
         """The producer behind `publish` for a topic and a kind of acks, if it is open."""
@@ -192,7 +218,7 @@ class Client(Connected):
         partition: int,
         offset: Offset,
         *,
-        delay: float | None = None,
+        delay: Seconds | None = None,
         deliver_at: Moment | None = None,
     ) -> bool:
         """Move a pending message to a time, or to a number of seconds from now. False when it is not pending."""

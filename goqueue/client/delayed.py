@@ -14,7 +14,7 @@ from goqueue.core.records.record import DELAY_BIT
 from goqueue.errors import InvalidMessage, UnknownPartition, UnknownTopic
 from goqueue.net.wire import delays as wire
 from goqueue.net.wire.kinds import Answer, Request
-from goqueue.types import Microseconds, Offset, Priority
+from goqueue.types import Microseconds, Offset, Priority, Seconds
 
 if TYPE_CHECKING:
     from goqueue.client.client import Client
@@ -107,7 +107,7 @@ class DelayedQuestions:
         return (await self._ask(topic, lambda uuid: wire.CancelDelayed(uuid, *place), wire.DelayChanged)).is_so
 
     async def move(
-        self, topic: str, partition: int, offset: Offset, delay: float | None, deliver_at: Moment | None
+        self, topic: str, partition: int, offset: Offset, delay: Seconds | None, deliver_at: Moment | None
     ) -> bool:
         if delay is None and deliver_at is None:
             raise InvalidMessage("neither delay nor deliver_at is given; give one of them")

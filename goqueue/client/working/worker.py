@@ -28,6 +28,7 @@ from goqueue.core.receiving.pace import BATCH_MAX
 from goqueue.environment import Network, WallClock
 from goqueue.errors import Closed
 from goqueue.nursery import PlainNursery
+from goqueue.types import Seconds
 
 DRAIN_SECONDS = 30.0
 
@@ -56,9 +57,9 @@ class AnyWorker(Generic[HandlerT]):
         assignor: str | None = None,
         rebalance: str | None = None,
         start: Start = "earliest",
-        visibility_timeout: float = VISIBILITY_SECONDS,
+        visibility_timeout: Seconds = VISIBILITY_SECONDS,
         member_id: str | None = None,
-        drain_timeout: float = DRAIN_SECONDS,
+        drain_timeout: Seconds = DRAIN_SECONDS,
         handle_signals: bool = True,
         network: Network | None = None,
         clock: WallClock | None = None,
@@ -101,7 +102,7 @@ class AnyWorker(Generic[HandlerT]):
     def _checked(handler: HandlerT) -> HandlerT:
         """Returns a handler that this surface can run; else raises TypeError."""
 
-    def stop(self, drain_timeout: float | None = None) -> None:
+    def stop(self, drain_timeout: Seconds | None = None) -> None:
         """Take no more messages. `run` returns when all handlers have, after `drain_timeout` seconds at the latest.
 
         May be called from anywhere: handlers, other threads, before it runs. Again, with less time, it ends sooner.
