@@ -120,7 +120,7 @@ class Client:
 class Connecting:
     """What `connect` gives: enter it to have a client."""
 
-    def __init__(self, url: str, name: str, network: Network | None, clock: WallClock | None) -> None:
+    def __init__(self, url: str | None, name: str, network: Network | None, clock: WallClock | None) -> None:
         address_of(url)
         self._make = partial(connect_in_trio, url, name=name, network=network, clock=clock)
 
@@ -142,14 +142,15 @@ class Connecting:
 
 
 def connect(
-    url: str = "ws://127.0.0.1:7710",
+    url: str | None = None,
     *,
     name: str = "goqueue",
     network: Network | None = None,
     clock: WallClock | None = None,
 ) -> Connecting:
-    """A client of the broker at this address. The broker may be down: the first call waits for it.
+    """A client of the broker at this address, by itself `GOQUEUE_URL` of the environment or ws://127.0.0.1:7710.
 
-    `network` and `clock` are the machine's own unless a test brings others.
+    The broker may be down: the first call waits for it. `network` and `clock` are the machine's own unless a test
+    brings others.
     """
     return Connecting(url, name, network, clock)

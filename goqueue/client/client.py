@@ -29,8 +29,9 @@ from goqueue.client.groups import (
     skipping,
 )
 from goqueue.client.link.address import address_of
-from goqueue.client.link.arguments import check_partition_count, check_settings
+from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings
 from goqueue.client.link.connection import Connected
+from goqueue.client.link.creating import found_or_created
 from goqueue.client.link.moments import Moment
 from goqueue.client.link.topics import RestoredPartition, Topic, only_topic, topic_of
 from goqueue.client.producing.content import acks_of
@@ -64,12 +65,20 @@ class Client(Connected):
 
     # Topics
 
-    async def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
+    async def create_topic(
+        self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None, *, exist_ok: bool = False
+    ) -> Topic:
+        """With `exist_ok` a topic that is there already is returned, if it has these partitions and each setting
+        that is given; else `TopicExists` names what differs.
+        """
         check_topic_name(name)
         count = check_partition_count(partitions)
         settings = check_settings("config", {} if config is None else config)
         token = uuid4().bytes  # the same in all repeats: after a lost answer the topic is known as this call's
-        return only_topic(await self.call(wire.CreateTopic(name, count, settings, token), wire.Topics))
+        request = wire.CreateTopic(name, count, settings, token)
+        if check_flag("exist_ok", exist_ok):
+            return await found_or_created(self, request)
+        return only_topic(await self.call(request, wire.Topics))
 
     async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
         check_publishable(name)
@@ -387,14 +396,15 @@ class Connecting:
 
 
 def connect(
-    url: str = "ws://127.0.0.1:7710",
+    url: str | None = None,
     *,
     name: str = "goqueue",
     network: Network | None = None,
     clock: WallClock | None = None,
 ) -> Connecting:
-    """A client of the broker at this address. The broker may be down: the first call waits for it.
+    """A client of the broker at this address, by itself `GOQUEUE_URL` of the environment or ws://127.0.0.1:7710.
 
-    `network` and `clock` are the machine's own unless a test passes others.
+    The broker may be down: the first call waits for it. `network` and `clock` are the machine's own unless a test
+    passes others.
     """
     return Connecting(Client(*address_of(url), name, network or TcpNetwork(), clock or SystemClock()))

@@ -48,7 +48,7 @@ class AnyWorker(Generic[HandlerT]):
         handler: HandlerT,
         *,
         concurrency: int = 10,
-        url: str = "ws://127.0.0.1:7710",
+        url: str | None = None,
         name: str = "goqueue",
         shared: bool | None = None,
         key_order: bool | None = None,

@@ -421,14 +421,15 @@ def test_what_is_said_of_a_call_that_gave_up_holds_however_the_line_behaves(coun
         for _ in range(random.randint(0, 4)):
             if waiting:
                 calls |= calls_with(queue, waiting.pop(0), size=random.choice([42, 70_000, 300_000]), now=now)
-        while (batch := queue.next_batch(now)) is not None:
-            line.append((batch, batch.attempt, batch.sequence, names_of(batch), partitions[-1]))
-        for name in [name for name in calls if random.random() < 0.15]:
-            expired = queue.withdraw(calls.pop(name), 1)
-            unwritten |= set(names_in(expired.unwritten))
-            unknown |= set(names_in(expired.unknown))
-            if expired.begins_anew:
-                partitions.append(Partition())
+        for sends in (False, True):
+            while sends and (batch := queue.next_batch(now)) is not None:
+                line.append((batch, batch.attempt, batch.sequence, names_of(batch), partitions[-1]))
+            for name in [name for name in calls if random.random() < 0.1]:
+                expired = queue.withdraw(calls.pop(name), 1)
+                unwritten |= set(names_in(expired.unwritten))
+                unknown |= set(names_in(expired.unknown))
+                if expired.begins_anew:
+                    partitions.append(Partition())
         is_cut, is_full = random.random() < 0.2, random.random() < 0.2
         heard = random.randint(0, len(line)) if is_cut else len(line)
         for number, (batch, attempt, sequence, content, partition) in enumerate(line):
