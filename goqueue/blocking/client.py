@@ -88,6 +88,7 @@ class Client:
     delayed = forwarded(TrioClient.delayed)
     count_delayed = forwarded(TrioClient.count_delayed)
     delayed_by_due = forwarded(TrioClient.delayed_by_due)
+    delayed_message = forwarded(TrioClient.delayed_message)
     cancel_delayed = forwarded(TrioClient.cancel_delayed)
     reschedule_delayed = forwarded(TrioClient.reschedule_delayed)
     deliver_delayed = forwarded(TrioClient.deliver_delayed)

@@ -15,7 +15,7 @@ import trio
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions
 from goqueue.client.consuming.queue import QueueConsumer
-from goqueue.client.delayed import DelayedPage, DelayedQuestions, DueCount
+from goqueue.client.delayed import Delayed, DelayedPage, DelayedQuestions, DueCount, WhichDelayed
 from goqueue.client.groups import (
     DamagedSkipped,
     Group,
@@ -217,25 +217,56 @@ class Client(Connected):
         """The numbers of pending messages that are due within a second from now, ten, a minute, and so on."""
         return await self._delayed.histogram(topic, partition)
 
-    async def cancel_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
-        """True when the message will never be delivered; False when it was delivered, or does not exist."""
-        return await self._delayed.cancel(topic, partition, offset)
+    async def delayed_message(
+        self, topic: str, message_id: bytes | str, *, partition: int | None = None, key: bytes | None = None
+    ) -> Delayed | None:
+        """The pending message that was published with this id; of several, the one that is due first.
+
+        A key spares asking all partitions. Ids may be used again after two minutes, so there may be several.
+        """
+        return next(iter(await self._delayed.find(topic, message_id, partition, key)), None)
+
+    async def cancel_delayed(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: Offset | None = None,
+        *,
+        message_id: bytes | str | None = None,
+        key: bytes | None = None,
+    ) -> bool:
+        """True when the message will never be delivered; False when it was delivered, or does not exist.
+
+        `message_id` stands for all pending messages with that id: True when one of them was cancelled.
+        """
+        return await self._delayed.cancel(topic, WhichDelayed(partition, offset, message_id, key))
 
     async def reschedule_delayed(
         self,
         topic: str,
-        partition: int,
-        offset: Offset,
+        partition: int | None = None,
+        offset: Offset | None = None,
         *,
+        message_id: bytes | str | None = None,
+        key: bytes | None = None,
         delay: Seconds | None = None,
         deliver_at: Moment | None = None,
     ) -> bool:
         """Move a pending message to a time, or to a number of seconds from now. False when it is not pending."""
-        return await self._delayed.move(topic, partition, offset, delay, deliver_at)
+        which = WhichDelayed(partition, offset, message_id, key)
+        return await self._delayed.move(topic, which, delay, deliver_at)
 
-    async def deliver_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
+    async def deliver_delayed(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: Offset | None = None,
+        *,
+        message_id: bytes | str | None = None,
+        key: bytes | None = None,
+    ) -> bool:
         """Deliver a pending message at once. False when it is not pending."""
-        return await self._delayed.move(topic, partition, offset, 0, None)
+        return await self._delayed.move(topic, WhichDelayed(partition, offset, message_id, key), 0, None)
 
     # Reading
 

@@ -26,7 +26,6 @@ BAD_ADDRESSES: list[Any] = [
     "ws://host:0",
     "ws://[::1",
     5,
-    None,
     b"ws://host",
 ]
 
