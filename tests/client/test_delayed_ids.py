@@ -68,10 +68,10 @@ async def test_an_id_stands_for_all_pending_messages_that_have_it(
 ) -> None:
     async with machine.both() as client:
         await client.create_topic("orders")
-        for key, delay in ((b"a", 3 * HOUR), (b"b", HOUR), (b"c", 2 * HOUR)):
-            await client.publish("orders", key, key=key, delay=delay, message_id="same")
+        for number, (key, hours) in enumerate(((b"a", 3), (b"b", 1), (b"c", 2))):
+            await client.publish("orders", key, key=key, partition=number, delay=hours * HOUR, message_id="same")
         await trio.sleep(130)
-        await client.publish("orders", b"again", key=b"a", delay=4 * HOUR, message_id="same")
+        await client.publish("orders", b"again", key=b"a", partition=0, delay=4 * HOUR, message_id="same")
         first = await client.delayed_message("orders", "same")
         assert first is not None
         assert first.key == b"b"
