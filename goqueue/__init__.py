@@ -51,6 +51,8 @@ from goqueue.errors import (
     UnknownMember,
     UnknownPartition,
     UnknownTopic,
+    WrongEventLoop,
+    WrongPort,
 )
 from goqueue.types import Acks, Priority
 
@@ -114,6 +116,8 @@ __all__ = [
     "UnknownTopic",
     "Worked",
     "Worker",
+    "WrongEventLoop",
+    "WrongPort",
     "__version__",
     "aio",
     "blocking",

@@ -157,7 +157,7 @@ def cancel(topic: str, which: Which, broker: BrokerAddress, output: str) -> None
 @click.option("--delay", type=float, metavar="SECONDS", help="So long from now.")
 @click.option("--at", "deliver_at", type=Time(), help="At this time.")
 @of_one_message
-def reschedule(*, topic: str, which: Which, broker: BrokerAddress, output: str, **when: float | None) -> None:
+def reschedule(*, topic: str, which: Which, broker: BrokerAddress, output: str, **when: Any) -> None:
     """Give a message another time. Exit code 1 when it is not pending."""
     if when["delay"] is None and when["deliver_at"] is None:
         raise Misuse("say when it is to be delivered: give --delay or --at")

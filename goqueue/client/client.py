@@ -50,6 +50,7 @@ from goqueue.errors import Closed
 from goqueue.net.wire import groups as group_wire
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
+from goqueue.portal.eventloop import check_trio_runs
 from goqueue.portal.forwarding import like, taking
 from goqueue.types import Acks, Offset, Seconds
 
@@ -400,11 +401,12 @@ class Connecting:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._nursery = PlainNursery()
         self._scope = trio.CancelScope(shield=True)
 
     async def __aenter__(self) -> Client:
         """Not by `nursery.start`: when cancelled, that would wait for its shielded task for ever."""
+        check_trio_runs()
+        self._nursery = PlainNursery()
         outer, opened = await self._nursery.__aenter__(), trio.Event()
         outer.start_soon(self._run, opened)
         with trio.CancelScope(shield=True):  # for one step only

@@ -74,7 +74,7 @@ class DelayedIds:
             return
         bucket = 0
         while bucket < ids.bucket_count:
-            ids.keep_only(bucket, pending)
+            ids.keep_only(bucket, pending.__contains__)
             bucket += 1
             if bucket % BUCKETS_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()

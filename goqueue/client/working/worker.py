@@ -28,6 +28,7 @@ from goqueue.core.receiving.pace import BATCH_MAX
 from goqueue.environment import Network, WallClock
 from goqueue.errors import Closed
 from goqueue.nursery import PlainNursery
+from goqueue.portal.eventloop import check_trio_runs
 from goqueue.types import Seconds
 
 DRAIN_SECONDS = 30.0
@@ -129,6 +130,7 @@ class Worker(AnyWorker[Handler]):
 
     async def run(self) -> Worked:
         """Run until it is stopped. Final refusals of the broker are raised."""
+        check_trio_runs()
         with self._begun():
             async with PlainNursery() as tasks:
                 ending = trio.CancelScope()
@@ -162,10 +164,18 @@ class _Result:
 
 
 def with_parameters_of(kind: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
-    """Gives `worker` the parameters of a Worker, also in its signature."""
+    """Gives `worker` the parameters of a Worker, also in its signature and in its text."""
+    worker_kind: Any = kind
+    handler = inspect.signature(worker_kind._checked).parameters["handler"].annotation
+    parameters = [
+        each.replace(annotation=handler) if each.name == "handler" else each
+        for each in inspect.signature(kind).parameters.values()
+    ]
 
     def dress(function: Callable[..., T]) -> Callable[P, T]:
-        function.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+        shown = inspect.signature(function).replace(parameters=parameters)
+        function.__signature__ = shown  # type: ignore[attr-defined]
+        function.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(worker_kind.__init__)}"
         return function
 
     return dress

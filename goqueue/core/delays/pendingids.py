@@ -8,7 +8,7 @@ step takes long.
 """
 
 from array import array
-from collections.abc import Container
+from collections.abc import Callable
 from hashlib import blake2b
 
 from goqueue.types import Offset
@@ -43,12 +43,12 @@ class PendingIds:
         found = {bucket[at + 1] for at in range(0, len(bucket), 2) if bucket[at] == number}
         return sorted(found)
 
-    def keep_only(self, bucket: int, pending: Container[Offset]) -> None:
+    def keep_only(self, bucket: int, is_pending: Callable[[Offset], bool]) -> None:
         """Forget the entries of this bucket that are not pending."""
         before = self._buckets[bucket]
         kept = self._buckets[bucket] = array("Q")
         for at in range(0, len(before), 2):
-            if before[at + 1] in pending:
+            if is_pending(before[at + 1]):
                 kept.extend(before[at : at + 2])
         self._count -= (len(before) - len(kept)) // 2
 

@@ -8,7 +8,8 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.client.link.link import Link, OnAnswer
+from goqueue.client.link.link import Link
+from goqueue.client.link.share import OnAnswer
 from goqueue.errors import DeliveryUnknown
 from goqueue.net.wire.messages import Produce
 from tests.client.producing.test_sender import run_broker

@@ -19,7 +19,7 @@ def test_every_message_is_found_by_its_id_and_those_that_ended_are_forgotten(
         assert ids.find(message_id) == [offset for offset, each in enumerate(added) if each == message_id]
     pending = set(range(len(added))) - ended
     for bucket in range(ids.bucket_count):
-        ids.keep_only(bucket, pending)
+        ids.keep_only(bucket, pending.__contains__)
     assert len(ids) == len(pending)
     for message_id in added:
         found = ids.find(message_id)
