@@ -53,6 +53,8 @@ from goqueue.errors import (
     UnknownMember,
     UnknownPartition,
     UnknownTopic,
+    WrongEventLoop,
+    WrongPort,
 )
 from goqueue.types import Acks, Priority
 
@@ -118,6 +120,8 @@ __all__ = [
     "UnknownTopic",
     "Worked",
     "Worker",
+    "WrongEventLoop",
+    "WrongPort",
     "__version__",
     "aio",
     "blocking",

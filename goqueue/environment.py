@@ -15,6 +15,7 @@ Rules of the disk, which every implementation keeps and the simulated one exploi
   instead of a directory or something else instead of a file `UnexpectedFile`, any other failure `DiskFailed`.
 """
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ import trio
 
 from goqueue.tcp import TcpListener, TcpStream
 from goqueue.types import Buffer, Microseconds
+
+URL_VARIABLE = "GOQUEUE_URL"
 
 
 class File(Protocol):
@@ -144,6 +147,11 @@ class WallClock(Protocol):
     def now(self) -> Microseconds:
         """The wall time. It may jump either way."""
         ...
+
+
+def url_in_environment() -> str | None:
+    """The broker's address for clients that are not given one."""
+    return os.environ.get(URL_VARIABLE) or None
 
 
 class SystemClock:

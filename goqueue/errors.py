@@ -427,6 +427,21 @@ class CallCycle(GoQueueError):
     code = "call_cycle"
 
 
+class WrongEventLoop(GoQueueError):
+    """A client of Trio is used without Trio, or one of asyncio without asyncio; the message names the right one."""
+
+    code = "wrong_event_loop"
+
+
+class WrongPort(GoQueueError):
+    """The address is that of a port that does not take clients, such as the broker's HTTP port.
+
+    `details` has `websocket`, the right address, if the other end has told it.
+    """
+
+    code = "wrong_port"
+
+
 class Closed(GoQueueError):
     """A call on something that was closed."""
 

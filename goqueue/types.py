@@ -1,5 +1,6 @@
 """Words shared by every layer (SPEC §1)."""
 
+from datetime import timedelta
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -9,7 +10,12 @@ Offset: TypeAlias = int
 Microseconds: TypeAlias = int
 """Wall time as microseconds since 1970, or a length of time."""
 
+Seconds: TypeAlias = float | timedelta
+"""A length of time that a program gives: seconds as a number, or a timedelta."""
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_NUMBER_FORMS = tuple("bcdoxXneEfFgG%")
 
 
 class Priority(IntEnum):
@@ -18,6 +24,14 @@ class Priority(IntEnum):
     NORMAL = 2
     LOW = 3
     BACKGROUND = 4
+
+    def __str__(self) -> str:
+        """Its name, as `publish` takes it."""
+        return self.name.lower()
+
+    def __format__(self, form: str) -> str:
+        """The name, too, unless a form for numbers is asked: f"{priority:d}"."""
+        return format(int(self) if form[-1:] in _NUMBER_FORMS else str(self), form)
 
 
 LANE_COUNT = len(Priority)
@@ -36,3 +50,8 @@ class Acks(IntEnum):
 
 Scalar: TypeAlias = str | bytes | int | float | bool | None
 """A value of a setting or a statistic."""
+
+
+def seconds_of(length: object) -> object:
+    """A timedelta in seconds; everything else as it is, for the check that follows."""
+    return length.total_seconds() if isinstance(length, timedelta) else length

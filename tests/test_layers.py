@@ -132,6 +132,7 @@ SAME_CLASS_NAMES = {
     "DeleteBefore",
     "DeleteTopic",
     "Fetch",
+    "FindDelayed",
     "ListDelayed",
     "MoveDelayed",
     "OffsetAtTime",

@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from goqueue.portal.call import Call
+from goqueue.portal.eventloop import check_asyncio_runs
 from goqueue.portal.host import Host
 from goqueue.portal.thread import TrioThread
 
@@ -23,7 +24,7 @@ async def ask(host: Host[Any], function: Callable[P, Awaitable[T]], *arguments: 
 
 async def wait_for(thread: TrioThread, begin: Callable[[Call[T]], None]) -> T:
     """Begin a call and wait for its result."""
-    loop = asyncio.get_running_loop()
+    loop = _running_loop()
     settled = loop.create_future()
     call: Call[T] = Call(partial(_settled_of(loop).add, loop, settled))
     try:
@@ -33,6 +34,14 @@ async def wait_for(thread: TrioThread, begin: Callable[[Call[T]], None]) -> T:
         thread.give_up(call)
         raise
     return call.result()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        check_asyncio_runs()
+        raise
 
 
 async def leave(host: Host[Any], *, failed: bool) -> None:

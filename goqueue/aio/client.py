@@ -6,7 +6,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from goqueue.aio.asking import leave, wait_for
+from goqueue.aio.asking import ask, leave, wait_for
 from goqueue.aio.callbacks import LoopCalls
 from goqueue.aio.consumer import Consumer
 from goqueue.aio.forwarding import forwarded
@@ -20,13 +20,14 @@ from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.intake import Intake
 from goqueue.client.reading.message import Published
 from goqueue.core.names import check_publishable
+from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, WallClock
 from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
 from goqueue.portal.waiting import ask_now
 from goqueue.portal.waiting import opened as opened_host
-from goqueue.types import Acks
+from goqueue.types import Acks, Seconds
 
 
 class Client:
@@ -60,10 +61,19 @@ class Client:
         *,
         key: bytes | None = None,
         acks: Acks | int | str = Acks.ALL,
+        timeout: Seconds | None = None,
         **options: Any,
     ) -> Published:
         target = check_publishable(topic), acks_of(acks)
+        if timeout is not None:
+            return await ask(
+                self._host, self._inner.publish, topic, value, key=key, acks=acks, timeout=timeout, **options
+            )
         return await wait_for(self._host.thread, lambda call: self._intake.put(call, target, value, key, options))
+
+    @like(TrioClient.publish_json)
+    async def publish_json(self, topic: str, value: Any, **options: Any) -> Published:
+        return await self.publish(topic, json_bytes(value), **options)
 
     @like(TrioClient.producer)
     def producer(self, topic: str, **options: Any) -> Producer:
@@ -75,6 +85,7 @@ class Client:
     delayed = forwarded(TrioClient.delayed)
     count_delayed = forwarded(TrioClient.count_delayed)
     delayed_by_due = forwarded(TrioClient.delayed_by_due)
+    delayed_message = forwarded(TrioClient.delayed_message)
     cancel_delayed = forwarded(TrioClient.cancel_delayed)
     reschedule_delayed = forwarded(TrioClient.reschedule_delayed)
     deliver_delayed = forwarded(TrioClient.deliver_delayed)
@@ -108,7 +119,7 @@ class Client:
 class Connecting:
     """What `connect` gives: enter it to have a client."""
 
-    def __init__(self, url: str, name: str, network: Network | None, clock: WallClock | None) -> None:
+    def __init__(self, url: str | None, name: str, network: Network | None, clock: WallClock | None) -> None:
         address_of(url)
         self._make = partial(connect_in_trio, url, name=name, network=network, clock=clock)
 
@@ -141,14 +152,15 @@ def opened(url: str) -> Iterator[Client]:
 
 
 def connect(
-    url: str = "ws://127.0.0.1:7710",
+    url: str | None = None,
     *,
     name: str = "goqueue",
     network: Network | None = None,
     clock: WallClock | None = None,
 ) -> Connecting:
-    """A client of the broker at this address. The broker may be down: the first call waits for it.
+    """A client of the broker at this address, by itself `GOQUEUE_URL` of the environment or ws://127.0.0.1:7710.
 
-    `network` and `clock` are the machine's own unless a test brings others.
+    The broker may be down: the first call waits for it. `network` and `clock` are the machine's own unless a test
+    brings others.
     """
     return Connecting(url, name, network, clock)

@@ -21,6 +21,7 @@ from goqueue.portal.buffer import MessageBuffer
 from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.streambuffer import StreamBuffer
+from goqueue.types import Seconds
 
 
 class Consumer:
@@ -58,7 +59,7 @@ class Consumer:
     # Receiving
 
     async def receive(
-        self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
+        self, max_messages: int = 500, timeout: Seconds = 30, *, visibility_timeout: Seconds | None = None
     ) -> list[DeliveredMessage]:
         """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
         receive = partial(self._inner.receive, max_messages, timeout, visibility_timeout=visibility_timeout)

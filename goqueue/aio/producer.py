@@ -3,14 +3,16 @@
 from types import TracebackType
 from typing import Any
 
-from goqueue.aio.asking import leave, wait_for
+from goqueue.aio.asking import ask, leave, wait_for
 from goqueue.aio.forwarding import forwarded
 from goqueue.client.producing.intake import Intake
 from goqueue.client.producing.producer import Producer as TrioProducer
 from goqueue.client.reading.message import Published
+from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.portal.forwarding import forwarded_now, like
 from goqueue.portal.host import Host
 from goqueue.portal.waiting import ask_now
+from goqueue.types import Seconds
 
 
 class Producer:
@@ -31,8 +33,16 @@ class Producer:
         await leave(self._host, failed=kind is not None)
 
     @like(TrioProducer.send)
-    async def send(self, value: bytes | None, *, key: bytes | None = None, **options: Any) -> Published:
+    async def send(
+        self, value: bytes | None, *, key: bytes | None = None, timeout: Seconds | None = None, **options: Any
+    ) -> Published:
+        if timeout is not None:
+            return await ask(self._host, self._inner.send, value, key=key, timeout=timeout, **options)
         return await wait_for(self._host.thread, lambda call: self._intake.put(call, None, value, key, options))
+
+    @like(TrioProducer.send_json)
+    async def send_json(self, value: Any, **options: Any) -> Published:
+        return await self.send(json_bytes(value), **options)
 
     @like(TrioProducer.send_nowait)
     def send_nowait(self, value: bytes | None, *, key: bytes | None = None, **options: Any) -> None:

@@ -14,6 +14,7 @@ from goqueue.client.working.handlers import Handlers, HandlersToldOfEnds
 from goqueue.client.working.outside import HandlerCancelled, OutsideHandlers, run_outside
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import AnyWorker, check_async, with_parameters_of
+from goqueue.portal.eventloop import check_asyncio_runs
 from goqueue.portal.thread import TrioThread
 
 Handler: TypeAlias = Callable[[DeliveredMessage], Awaitable[object]]
@@ -28,6 +29,7 @@ class Worker(AnyWorker[Handler]):
 
     async def run(self) -> Worked:
         """Until it is stopped. What the broker refuses for good is raised."""
+        check_asyncio_runs()
         with self._begun():
             loop = _Loop(self._handler)
             async with connect(**self._connecting) as client:

@@ -4,6 +4,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
+from goqueue.blocking.asking import ask
 from goqueue.blocking.consumer import Consumer
 from goqueue.blocking.forwarding import forwarded
 from goqueue.blocking.producer import Producer
@@ -17,13 +18,14 @@ from goqueue.client.producing.intake import Intake
 from goqueue.client.producing.shortcut import Shortcut
 from goqueue.client.reading.message import Published
 from goqueue.core.names import check_publishable
+from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, WallClock
 from goqueue.portal.callbacks import in_thread
 from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
 from goqueue.portal.waiting import ask_now, leave, wait_for
-from goqueue.types import Acks
+from goqueue.types import Acks, Seconds
 
 
 class Client:
@@ -58,13 +60,22 @@ class Client:
         *,
         key: bytes | None = None,
         acks: Acks | int | str = Acks.ALL,
+        timeout: Seconds | None = None,
         **options: Any,
     ) -> Published:
         target = check_publishable(topic), acks_of(acks)
+        if timeout is not None:
+            return ask(
+                self._host, self._inner.publish, topic, value, key=key, acks=acks, timeout=timeout, **options
+            )
         publisher = self._inner.ready_publisher(target)
         return self._shortcut.send(publisher, self._intake, value, key, options) or wait_for(
             self._host.thread, lambda call: self._intake.put(call, target, value, key, options)
         )
+
+    @like(TrioClient.publish_json)
+    def publish_json(self, topic: str, value: Any, **options: Any) -> Published:
+        return self.publish(topic, json_bytes(value), **options)
 
     @like(TrioClient.producer)
     def producer(self, topic: str, **options: Any) -> Producer:
@@ -77,6 +88,7 @@ class Client:
     delayed = forwarded(TrioClient.delayed)
     count_delayed = forwarded(TrioClient.count_delayed)
     delayed_by_due = forwarded(TrioClient.delayed_by_due)
+    delayed_message = forwarded(TrioClient.delayed_message)
     cancel_delayed = forwarded(TrioClient.cancel_delayed)
     reschedule_delayed = forwarded(TrioClient.reschedule_delayed)
     deliver_delayed = forwarded(TrioClient.deliver_delayed)
@@ -109,7 +121,7 @@ class Client:
 class Connecting:
     """What `connect` gives: enter it to have a client."""
 
-    def __init__(self, url: str, name: str, network: Network | None, clock: WallClock | None) -> None:
+    def __init__(self, url: str | None, name: str, network: Network | None, clock: WallClock | None) -> None:
         address_of(url)
         self._make = partial(connect_in_trio, url, name=name, network=network, clock=clock)
 
@@ -131,14 +143,15 @@ class Connecting:
 
 
 def connect(
-    url: str = "ws://127.0.0.1:7710",
+    url: str | None = None,
     *,
     name: str = "goqueue",
     network: Network | None = None,
     clock: WallClock | None = None,
 ) -> Connecting:
-    """A client of the broker at this address. The broker may be down: the first call waits for it.
+    """A client of the broker at this address, by itself `GOQUEUE_URL` of the environment or ws://127.0.0.1:7710.
 
-    `network` and `clock` are the machine's own unless a test brings others.
+    The broker may be down: the first call waits for it. `network` and `clock` are the machine's own unless a test
+    brings others.
     """
     return Connecting(url, name, network, clock)

@@ -22,6 +22,7 @@ from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.streambuffer import StreamBuffer
 from goqueue.portal.waiting import leave, wait_for
+from goqueue.types import Seconds
 
 
 class _Worker:
@@ -72,7 +73,7 @@ class Consumer:
     # Receiving
 
     def receive(
-        self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
+        self, max_messages: int = 500, timeout: Seconds = 30, *, visibility_timeout: Seconds | None = None
     ) -> list[DeliveredMessage]:
         """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
         receive = partial(self._inner.receive, max_messages, timeout, visibility_timeout=visibility_timeout)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from goqueue.client.consuming.delivery import Kinds, LeasedMessage
 from goqueue.client.reading.message import FlaggedMessage
+from goqueue.types import Seconds
 
 if TYPE_CHECKING:
     from goqueue.blocking.consumer import Consumer
@@ -23,7 +24,7 @@ class DeliveredMessage(LeasedMessage):
         """It is done. With `wait=False` the ack leaves at once, and is not waited for; see `Consumer.ack`."""
         self._consumer.ack(self, wait=wait)
 
-    def nack(self, *, delay: float | None = None, reason: str = "") -> None:
+    def nack(self, *, delay: Seconds | None = None, reason: str = "") -> None:
         """It failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         self._consumer.nack(self, delay=delay, reason=reason)
 
@@ -39,7 +40,7 @@ class DeliveredMessage(LeasedMessage):
         """Give it back at once; this delivery does not count."""
         self._consumer.release(self)
 
-    def extend(self, seconds: float) -> None:
+    def extend(self, seconds: Seconds) -> None:
         """The lease ends so many seconds from now."""
         self._consumer.extend(self, seconds)
 

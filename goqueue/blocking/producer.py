@@ -9,9 +9,11 @@ from goqueue.client.producing.intake import Intake
 from goqueue.client.producing.producer import Producer as TrioProducer
 from goqueue.client.producing.shortcut import Shortcut
 from goqueue.client.reading.message import Published
+from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.portal.forwarding import forwarded_now, like
 from goqueue.portal.host import Host
 from goqueue.portal.waiting import ask_now, leave, wait_for
+from goqueue.types import Seconds
 
 
 class Producer:
@@ -33,10 +35,18 @@ class Producer:
         leave(self._host, failed=kind is not None)
 
     @like(TrioProducer.send)
-    def send(self, value: bytes | None, *, key: bytes | None = None, **options: Any) -> Published:
+    def send(
+        self, value: bytes | None, *, key: bytes | None = None, timeout: Seconds | None = None, **options: Any
+    ) -> Published:
+        if timeout is not None:
+            return ask(self._host, self._inner.send, value, key=key, timeout=timeout, **options)
         return self._shortcut.send(self._inner, self._intake, value, key, options) or wait_for(
             self._host.thread, lambda call: self._intake.put(call, None, value, key, options)
         )
+
+    @like(TrioProducer.send_json)
+    def send_json(self, value: Any, **options: Any) -> Published:
+        return self.send(json_bytes(value), **options)
 
     @like(TrioProducer.send_nowait)
     def send_nowait(self, value: bytes | None, *, key: bytes | None = None, **options: Any) -> None:

@@ -1,9 +1,11 @@
 """`goqueue delayed`: lists, cancels and moves delayed messages."""
 
 import math
+import os
 from base64 import b64encode
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, NamedTuple
 
 import click
 
@@ -34,6 +36,7 @@ COLUMNS = [
     Column("DUE OR DONE", 11),
     Column("PRIORITY", 8),
     Column("KEY", 3),
+    Column("ID", 2),
 ]
 _STRETCHES = {1: "1 second", 10: "10 seconds", 60: "1 minute", 600: "10 minutes", 3_600: "1 hour"} | {
     21_600: "6 hours",
@@ -60,12 +63,36 @@ def delayed() -> None:
     """Look at delayed messages, cancel them, or give them another time."""
 
 
+class Which(NamedTuple):
+    """The message of a command: by its place, or by its id."""
+
+    partition: int | None
+    offset: int | None
+    message_id: str | None
+    key: bytes | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.partition}:{self.offset}" if self.message_id is None else self.message_id
+
+
 def of_one_message(command: Callable[..., None]) -> Callable[..., None]:
-    """The arguments of every command for one message."""
+    """The arguments of every command for one message, which gets them as `which`."""
+
+    @wraps(command)
+    def with_message(
+        *, partition: int | None, offset: int | None, message_id: str | None, key: str | None, **others: Any
+    ) -> None:
+        if (message_id is None) != (partition is not None and offset is not None) or (key and message_id is None):
+            raise Misuse("name the message: give PARTITION and OFFSET, or --id, with --key if it has one")
+        command(which=Which(partition, offset, message_id, None if key is None else os.fsencode(key)), **others)
+
     topic = click.argument("topic")
-    partition = click.argument("partition", type=click.IntRange(min=0))
-    offset = click.argument("offset", type=click.IntRange(min=0))
-    return topic(partition(offset(broker_options(output_option(command)))))
+    partition = click.argument("partition", type=click.IntRange(min=0), required=False)
+    offset = click.argument("offset", type=click.IntRange(min=0), required=False)
+    message_id = click.option("--id", "message_id", metavar="ID", help="All that have this message id.")
+    key = click.option("--key", metavar="TEXT", help="With --id: its key, so that one partition is asked.")
+    return topic(partition(offset(message_id(key(broker_options(output_option(with_message)))))))
 
 
 partition_option = click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this one only.")
@@ -120,19 +147,17 @@ def due(topic: str, partition: int | None, broker: BrokerAddress, output: str) -
 
 @delayed.command()
 @of_one_message
-def cancel(topic: str, partition: int, offset: int, broker: BrokerAddress, output: str) -> None:
+def cancel(topic: str, which: Which, broker: BrokerAddress, output: str) -> None:
     """Let a message never be delivered. Exit code 1 when it was, or there is none."""
-    done = ask(broker, lambda client: client.cancel_delayed(topic, partition, offset))
-    _tell(output, "cancelled", topic, (partition, offset), done)
+    done = ask(broker, lambda client: client.cancel_delayed(topic, **which._asdict()))
+    _tell(output, "cancelled", topic, which, done)
 
 
 @delayed.command()
 @click.option("--delay", type=float, metavar="SECONDS", help="So long from now.")
 @click.option("--at", "deliver_at", type=Time(), help="At this time.")
 @of_one_message
-def reschedule(
-    *, topic: str, partition: int, offset: int, broker: BrokerAddress, output: str, **when: float | None
-) -> None:
+def reschedule(*, topic: str, which: Which, broker: BrokerAddress, output: str, **when: Any) -> None:
     """Give a message another time. Exit code 1 when it is not pending."""
     if when["delay"] is None and when["deliver_at"] is None:
         raise Misuse("say when it is to be delivered: give --delay or --at")
@@ -140,21 +165,22 @@ def reschedule(
         due_of(when["delay"], when["deliver_at"])
     except GoQueueError as error:
         raise Misuse(printable(error.message)) from None
-    done = ask(broker, lambda client: client.reschedule_delayed(topic, partition, offset, **when))
-    _tell(output, "rescheduled", topic, (partition, offset), done)
+    done = ask(broker, lambda client: client.reschedule_delayed(topic, **which._asdict(), **when))
+    _tell(output, "rescheduled", topic, which, done)
 
 
 @delayed.command()
 @of_one_message
-def deliver(topic: str, partition: int, offset: int, broker: BrokerAddress, output: str) -> None:
+def deliver(topic: str, which: Which, broker: BrokerAddress, output: str) -> None:
     """Deliver a message now. Exit code 1 when it is not pending."""
-    done = ask(broker, lambda client: client.deliver_delayed(topic, partition, offset))
-    _tell(output, "delivered", topic, (partition, offset), done)
+    done = ask(broker, lambda client: client.deliver_delayed(topic, **which._asdict()))
+    _tell(output, "delivered", topic, which, done)
 
 
-def _tell(output: str, what: str, topic: str, place: tuple[int, int], done: bool) -> None:
-    fields = {"topic": topic, "partition": place[0], "offset": place[1], what: done}
-    message = f"the message at {place[0]}:{place[1]} of {topic}"
+def _tell(output: str, what: str, topic: str, which: Which, done: bool) -> None:
+    named = {"partition": which.partition, "offset": which.offset, "message_id": which.message_id}
+    fields = {"topic": topic, **{name: each for name, each in named.items() if each is not None}, what: done}
+    message = f"the message {'at' if which.message_id is None else 'with id'} {which.place} of {topic}"
     if done or output == JSON:
         say(output, fields, f"{message} was {what}")
     if not done:
@@ -177,8 +203,9 @@ def _row(each: Delayed) -> list[str]:
         str(each.offset),
         each.state + where,
         _shown(time),
-        each.priority.name.lower(),
+        str(each.priority),
         "" if each.key is None else preview(each.key),
+        "" if each.message_id is None else preview(each.message_id),
     ]
 
 
@@ -193,6 +220,7 @@ def _fields(each: Delayed) -> dict[str, Any]:
         "delivered_offset": each.delivered_offset,
         "priority": each.priority.name.lower(),
         "key_base64": None if each.key is None else b64encode(each.key).decode(),
+        "message_id": None if each.message_id is None else each.message_id.decode(errors="backslashreplace"),
     }
 
 

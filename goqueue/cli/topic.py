@@ -61,13 +61,17 @@ topic.add_command(restore_partition)
 @click.argument("name")
 @click.option("--partitions", type=click.IntRange(min=1), default=3, show_default=True, help="How many.")
 @config_option
+@click.option("--if-not-exists", "exist_ok", is_flag=True, help="A topic like that may be there already.")
 @broker_options
 @output_option
-def create(name: str, partitions: int, pairs: Sequence[str], broker: BrokerAddress, output: str) -> None:
+def create(
+    *, name: str, partitions: int, pairs: Sequence[str], exist_ok: bool, broker: BrokerAddress, output: str
+) -> None:
     """Make a topic."""
     given = {key: value for key, value in _settings_in(pairs).items() if value is not None}
-    made = ask(broker, lambda client: client.create_topic(name, partitions, given))
-    say(output, topic_fields(made), f"{name} was created with {counted(len(made.partitions), 'partition')}")
+    made = ask(broker, lambda client: client.create_topic(name, partitions, given, exist_ok=exist_ok))
+    done = "is there" if exist_ok else "was created"
+    say(output, topic_fields(made), f"{name} {done} with {counted(len(made.partitions), 'partition')}")
 
 
 @topic.command("list")

@@ -15,7 +15,7 @@ import trio
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions
 from goqueue.client.consuming.queue import QueueConsumer
-from goqueue.client.delayed import DelayedPage, DelayedQuestions, DueCount
+from goqueue.client.delayed import Delayed, DelayedPage, DelayedQuestions, DueCount, WhichDelayed
 from goqueue.client.groups import (
     DamagedSkipped,
     Group,
@@ -29,26 +29,30 @@ from goqueue.client.groups import (
     skipping,
 )
 from goqueue.client.link.address import address_of
-from goqueue.client.link.arguments import check_partition_count, check_settings
+from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings
 from goqueue.client.link.connection import Connected
+from goqueue.client.link.creating import found_or_created
 from goqueue.client.link.moments import Moment
 from goqueue.client.link.topics import RestoredPartition, Topic, only_topic, topic_of
 from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.options import SendOptions, takes_send_options
 from goqueue.client.producing.producer import Producer
 from goqueue.client.producing.publishers import Publishers
+from goqueue.client.producing.timelimit import PUBLISH_SECONDS, TimeLimit
 from goqueue.client.reading.message import Published
 from goqueue.client.reading.reader import Reader, Start
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.streaming.outside import commit_from_outside
 from goqueue.core.names import check_group_name, check_publishable, check_topic_name
+from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed
 from goqueue.net.wire import groups as group_wire
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
+from goqueue.portal.eventloop import check_trio_runs
 from goqueue.portal.forwarding import like, taking
-from goqueue.types import Acks, Offset
+from goqueue.types import Acks, Offset, Seconds
 
 
 class Client(Connected):
@@ -62,12 +66,20 @@ class Client(Connected):
 
     # Topics
 
-    async def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
+    async def create_topic(
+        self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None, *, exist_ok: bool = False
+    ) -> Topic:
+        """With `exist_ok` a topic that is there already is returned, if it has these partitions and each setting
+        that is given; else `TopicExists` names what differs.
+        """
         check_topic_name(name)
         count = check_partition_count(partitions)
         settings = check_settings("config", {} if config is None else config)
         token = uuid4().bytes  # the same in all repeats: after a lost answer the topic is known as this call's
-        return only_topic(await self.call(wire.CreateTopic(name, count, settings, token), wire.Topics))
+        request = wire.CreateTopic(name, count, settings, token)
+        if check_flag("exist_ok", exist_ok):
+            return await found_or_created(self, request)
+        return only_topic(await self.call(request, wire.Topics))
 
     async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
         check_publishable(name)
@@ -128,19 +140,43 @@ class Client(Connected):
         *,
         key: bytes | None = None,
         acks: Acks | int | str = Acks.ALL,
+        timeout: Seconds | None = None,
         **options: Unpack[SendOptions],
     ) -> Published:
         """Publish one message and wait until it is confirmed. A repeat after a lost answer does not double it.
 
-        The value None is a tombstone: it deletes its key, and compaction removes the key's messages.
+        The value None is a tombstone: it deletes its key, and compaction removes the key's messages. It gives up
+        after `timeout` seconds, 30 by itself: `DeliveryTimeout` when the message is not written and never will be,
+        `DeliveryUnknown` when it may be.
         """
         self._check_open()
-        check_publishable(topic)
+        target = check_publishable(topic), acks_of(acks)
+        publisher = self._publishers.ready(*target) if timeout is None else None
+        if publisher is not None:
+            with suppress(Closed):  # it was retired before it took the message
+                return await publisher.send_within(None, value, key, options)
+        limit = TimeLimit(PUBLISH_SECONDS if timeout is None else timeout)
         while True:
-            publisher = await self._publishers.to(topic, acks_of(acks))
-            with suppress(Closed):  # it was retired before it took the message: try the next one
-                return await publisher.send(value, key=key, **options)
             self._check_open()
+            publisher = await self._publishers.to(*target, limit)
+            with suppress(Closed):
+                return await publisher.send_within(limit, value, key, options)
+
+    @takes_send_options
+    async def publish_json(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: bytes | None = None,
+        acks: Acks | int | str = Acks.ALL,
+        timeout: Seconds | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Published:
+        """Publish a value as compact JSON in UTF-8; `message.json()` gives it back. None is JSON's `null`, and no
+        tombstone. All else is as for `publish`.
+        """
+        return await self.publish(topic, json_bytes(value), key=key, acks=acks, timeout=timeout, **options)
 
     def ready_publisher(self, target: tuple[str, Acks]) -> Producer | None:
         """The producer behind `publish` for a topic and a kind of acks, if it is open."""
@@ -182,25 +218,56 @@ class Client(Connected):
         """The numbers of pending messages that are due within a second from now, ten, a minute, and so on."""
         return await self._delayed.histogram(topic, partition)
 
-    async def cancel_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
-        """True when the message will never be delivered; False when it was delivered, or does not exist."""
-        return await self._delayed.cancel(topic, partition, offset)
+    async def delayed_message(
+        self, topic: str, message_id: bytes | str, *, partition: int | None = None, key: bytes | None = None
+    ) -> Delayed | None:
+        """The pending message that was published with this id; of several, the one that is due first.
+
+        A key spares asking all partitions. Ids may be used again after two minutes, so there may be several.
+        """
+        return next(iter(await self._delayed.find(topic, message_id, partition, key)), None)
+
+    async def cancel_delayed(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: Offset | None = None,
+        *,
+        message_id: bytes | str | None = None,
+        key: bytes | None = None,
+    ) -> bool:
+        """True when the message will never be delivered; False when it was delivered, or does not exist.
+
+        `message_id` stands for all pending messages with that id: True when one of them was cancelled.
+        """
+        return await self._delayed.cancel(topic, WhichDelayed(partition, offset, message_id, key))
 
     async def reschedule_delayed(
         self,
         topic: str,
-        partition: int,
-        offset: Offset,
+        partition: int | None = None,
+        offset: Offset | None = None,
         *,
-        delay: float | None = None,
+        message_id: bytes | str | None = None,
+        key: bytes | None = None,
+        delay: Seconds | None = None,
         deliver_at: Moment | None = None,
     ) -> bool:
         """Move a pending message to a time, or to a number of seconds from now. False when it is not pending."""
-        return await self._delayed.move(topic, partition, offset, delay, deliver_at)
+        which = WhichDelayed(partition, offset, message_id, key)
+        return await self._delayed.move(topic, which, delay, deliver_at)
 
-    async def deliver_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
+    async def deliver_delayed(
+        self,
+        topic: str,
+        partition: int | None = None,
+        offset: Offset | None = None,
+        *,
+        message_id: bytes | str | None = None,
+        key: bytes | None = None,
+    ) -> bool:
         """Deliver a pending message at once. False when it is not pending."""
-        return await self._delayed.move(topic, partition, offset, 0, None)
+        return await self._delayed.move(topic, WhichDelayed(partition, offset, message_id, key), 0, None)
 
     # Reading
 
@@ -334,11 +401,12 @@ class Connecting:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._nursery = PlainNursery()
         self._scope = trio.CancelScope(shield=True)
 
     async def __aenter__(self) -> Client:
         """Not by `nursery.start`: when cancelled, that would wait for its shielded task for ever."""
+        check_trio_runs()
+        self._nursery = PlainNursery()
         outer, opened = await self._nursery.__aenter__(), trio.Event()
         outer.start_soon(self._run, opened)
         with trio.CancelScope(shield=True):  # for one step only
@@ -361,14 +429,15 @@ class Connecting:
 
 
 def connect(
-    url: str = "ws://127.0.0.1:7710",
+    url: str | None = None,
     *,
     name: str = "goqueue",
     network: Network | None = None,
     clock: WallClock | None = None,
 ) -> Connecting:
-    """A client of the broker at this address. The broker may be down: the first call waits for it.
+    """A client of the broker at this address, by itself `GOQUEUE_URL` of the environment or ws://127.0.0.1:7710.
 
-    `network` and `clock` are the machine's own unless a test passes others.
+    The broker may be down: the first call waits for it. `network` and `clock` are the machine's own unless a test
+    passes others.
     """
     return Connecting(Client(*address_of(url), name, network or TcpNetwork(), clock or SystemClock()))

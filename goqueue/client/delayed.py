@@ -8,13 +8,16 @@ from uuid import UUID
 
 from goqueue.client.link.arguments import check_any_partition, check_offset, check_whole, refusal
 from goqueue.client.link.moments import Moment, due_of
+from goqueue.client.producing.content import check_content
+from goqueue.client.producing.options import name_of
 from goqueue.core.delays.pending import DelayState
 from goqueue.core.names import check_publishable
 from goqueue.core.records.record import DELAY_BIT
+from goqueue.core.sending.partitioner import partition_of_key
 from goqueue.errors import InvalidMessage, UnknownPartition, UnknownTopic
 from goqueue.net.wire import delays as wire
 from goqueue.net.wire.kinds import Answer, Request
-from goqueue.types import Microseconds, Offset, Priority
+from goqueue.types import Microseconds, Offset, Priority, Seconds
 
 if TYPE_CHECKING:
     from goqueue.client.client import Client
@@ -44,6 +47,8 @@ class Delayed:
     """The offset of the message that was delivered."""
     priority: Priority
     key: bytes | None
+    message_id: bytes | None = None
+    """The id that it was published with."""
 
 
 class PagePosition(NamedTuple):
@@ -68,6 +73,15 @@ class DueCount:
 
     within: float | None
     count: int
+
+
+class WhichDelayed(NamedTuple):
+    """A message by its place, or all pending ones with an id."""
+
+    partition: int | None
+    offset: Offset | None
+    message_id: bytes | str | None = None
+    key: bytes | None = None
 
 
 class DelayedQuestions:
@@ -102,20 +116,72 @@ class DelayedQuestions:
         )
         return DelayedPage(found[:limit], pending, following)
 
-    async def cancel(self, topic: str, partition: int, offset: Offset) -> bool:
-        place = _checked(partition, offset)
-        return (await self._ask(topic, lambda uuid: wire.CancelDelayed(uuid, *place), wire.DelayChanged)).is_so
+    async def cancel(self, topic: str, which: "WhichDelayed") -> bool:
+        places = await self._places(topic, which)
+        return any([await self._cancelled(topic, each) for each in places])
 
     async def move(
-        self, topic: str, partition: int, offset: Offset, delay: float | None, deliver_at: Moment | None
+        self, topic: str, which: "WhichDelayed", delay: Seconds | None, deliver_at: Moment | None
     ) -> bool:
         if delay is None and deliver_at is None:
             raise InvalidMessage("neither delay nor deliver_at is given; give one of them")
-        place, due = _checked(partition, offset), due_of(delay, deliver_at)
+        due = due_of(delay, deliver_at)
         at, after = (None, 0) if due is None else (None, due & ~DELAY_BIT) if due & DELAY_BIT else (due, None)
-        return (
-            await self._ask(topic, lambda uuid: wire.MoveDelayed(uuid, *place, at, after), wire.DelayChanged)
-        ).is_so
+        places = await self._places(topic, which)
+        return any([await self._moved(topic, each, at, after) for each in places])
+
+    async def find(
+        self, topic: str, message_id: bytes | str, partition: int | None, key: bytes | None
+    ) -> list[Delayed]:
+        """The pending messages with this id, those first that are due first.
+
+        A key says which partition is asked first; partitions that were added may have moved it since.
+        """
+        name, numbers = name_of(message_id), list(await self._partitions(topic, partition))
+        if name is None:
+            raise InvalidMessage("the message_id is None; give the one that the message was published with")
+        check_content(b"", key, None)
+        if key is not None and partition is None:
+            numbers.insert(0, numbers.pop(partition_of_key(key, len(numbers))))
+        found = list[Delayed]()
+        for number in numbers:
+            found += [each for each in await self._find(topic, number, name) if key in (None, each.key)]
+            if found and key is not None:
+                break
+        return sorted(found, key=lambda each: (each.due or 0, each.partition, each.offset))
+
+    async def _find(self, topic: str, partition: int, name: bytes) -> list[Delayed]:
+        found, first = list[Delayed](), 0
+        while entries := (await self._found_from(topic, partition, name, first)).entries:
+            found += [_delayed(topic, partition, each) for each in entries]
+            first = entries[-1].offset + 1
+        return found
+
+    async def _found_from(self, topic: str, partition: int, name: bytes, first: Offset) -> wire.DelayedEntries:
+        return await self._ask(
+            topic, lambda uuid: wire.FindDelayed(uuid, partition, name, first), wire.DelayedEntries
+        )
+
+    async def _places(self, topic: str, which: "WhichDelayed") -> Sequence[PagePosition]:
+        partition, offset, message_id, key = which
+        if message_id is not None and offset is None:
+            found = await self.find(topic, message_id, partition, key)
+            return [PagePosition(each.partition, each.offset) for each in found]
+        if message_id is not None or partition is None or offset is None or key is not None:
+            raise refusal(
+                "name the message by its partition and offset, or by message_id=, with key= if it has one"
+            )
+        return [_checked(partition, offset)]
+
+    async def _cancelled(self, topic: str, place: PagePosition) -> bool:
+        answer = await self._ask(topic, lambda uuid: wire.CancelDelayed(uuid, *place), wire.DelayChanged)
+        return answer.is_so
+
+    async def _moved(
+        self, topic: str, place: PagePosition, at: Microseconds | None, after: Microseconds | None
+    ) -> bool:
+        answer = await self._ask(topic, lambda uuid: wire.MoveDelayed(uuid, *place, at, after), wire.DelayChanged)
+        return answer.is_so
 
     async def histogram(self, topic: str, partition: int | None) -> list[DueCount]:
         now = self._client.clock.now()
@@ -191,6 +257,7 @@ def _delayed(topic: str, partition: int, entry: wire.DelayedEntry) -> Delayed:
         entry.delivered_at,
         Priority(entry.priority),
         entry.key,
+        entry.message_id,
     )
 
 

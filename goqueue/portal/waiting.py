@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from datetime import timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from goqueue.portal.call import Call
 from goqueue.portal.host import Host
 from goqueue.portal.thread import TrioThread
+from goqueue.types import Seconds
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,12 +22,13 @@ _deadline: ContextVar[float] = ContextVar("goqueue_deadline", default=math.inf)
 
 
 @contextmanager
-def fail_after(seconds: float) -> Iterator[None]:
-    """Calls that wait for goqueue in this block, in this thread, raise `TimeoutError` after this number of seconds.
+def fail_after(seconds: Seconds) -> Iterator[None]:
+    """Calls that wait for goqueue in this block, in this thread, raise `TimeoutError` after this time.
 
     The call is cancelled; a message that was being published may have been written or not.
     """
-    token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
+    length = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+    token = _deadline.set(min(_deadline.get(), time.monotonic() + length))
     try:
         yield
     finally:

@@ -351,3 +351,22 @@ async def test_a_message_that_is_not_pending_is_told_on_stderr(shell: Shell, wor
     for_programs = await shell("delayed", word, "lines", "0", "999", "-o", "json")
     assert (for_programs.exit_code, for_programs.stderr) == (1, "")
     assert False in json.loads(for_programs.stdout).values()
+
+
+async def test_a_delayed_message_is_named_by_its_id(shell: Shell) -> None:
+    line = b'{"key": "k", "value": "v", "delay": 3600, "message_id": "bill 7"}\n'
+    await shell("produce", "lines", "--format", "ndjson", stdin=line)
+    [listed] = await shell.json("delayed", "list", "lines")
+    assert listed["message_id"] == "bill 7"
+    moved = await shell("delayed", "reschedule", "lines", "--id", "bill 7", "--delay", "7200")
+    assert (moved.exit_code, moved.output) == (0, "the message with id bill 7 of lines was rescheduled\n")
+    cancelled = await shell.json("delayed", "cancel", "lines", "--id", "bill 7", "--key", "k")
+    assert cancelled == [{"topic": "lines", "message_id": "bill 7", "cancelled": True}]
+    again = await shell("delayed", "deliver", "lines", "--id", "bill 7")
+    assert (again.exit_code, "with id bill 7 of lines is not pending" in again.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("named", [[], ["0"], ["0", "1", "--id", "a"], ["0", "1", "--key", "k"]], ids=str)
+async def test_a_delayed_message_is_named_in_one_way(shell: Shell, named: list[str]) -> None:
+    result = await shell("delayed", "cancel", "lines", *named)
+    assert (result.exit_code, "give PARTITION and OFFSET, or --id" in result.stderr) == (2, True)

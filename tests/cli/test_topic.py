@@ -215,3 +215,12 @@ async def test_somebody_at_a_terminal_is_asked_and_may_say_no(shell: Shell) -> N
     assert (ended.returncode, ended.stdout) == (1, b"")
     assert b"Delete orders and all its messages?" in ended.stderr
     assert len(await shell.json("topic", "list")) == 1
+
+
+async def test_a_topic_may_be_there_already_if_it_is_as_asked(shell: Shell) -> None:
+    for _ in range(2):
+        result = await shell("topic", "create", "orders", "--partitions", "2", "--if-not-exists")
+        assert (result.exit_code, result.output) == (0, "orders is there with 2 partitions\n")
+    result = await shell("topic", "create", "orders", "--if-not-exists")
+    assert result.exit_code == 1
+    assert "it has 2 partitions, not 3" in result.output

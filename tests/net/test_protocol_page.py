@@ -50,6 +50,8 @@ def words(annotation: Any) -> str:
     base, limit = get_args(annotation)
     if isinstance(limit, Range):
         return f"{limit.lowest} to {limit.highest}"
+    if isinstance(limit, Size):
+        return f"{limit.smallest} to {limit.largest} bytes"
     return "properties" if get_origin(base) is dict else f"list of {words(get_args(base)[0])}"
 
 

@@ -21,8 +21,18 @@ FOR_THE_INSIDE = {
     "DeliveredMessage": set[str](),
     "Producer": {
         *("is_idle", "open", "retire", "stop"),
-        *("acks", "adopt", "check_partition", "has_room_for", "idle_topic", "refresh_if_old", "room", "send_as"),
-        *("take", "take_queued"),
+        *(
+            "acks",
+            "adopt",
+            "check_partition",
+            "has_room_for",
+            "idle_topic",
+            "refresh_if_old",
+            "room",
+            "send_as",
+            "send_within",
+        ),
+        *("send_as", "send_within", "take", "take_queued"),
     },
     "Reader": set[str](),
 }

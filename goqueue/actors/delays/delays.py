@@ -19,7 +19,9 @@ from goqueue.actors.delays.pending import DelayedMessages, Timer
 from goqueue.actors.delays.requests import (
     CancelDelayed,
     CountDelayed,
+    DelayedView,
     DelayedViews,
+    FindDelayed,
     ListDelayed,
     MoveDelayed,
     TimersDue,
@@ -204,11 +206,29 @@ class PartitionDelays:
         if message.finished:
             changes = delays.finished_from(message.first, message.count_max)
         else:
-            changes = [
-                DelayChange(DelayState.PENDING, offset, delays.dues[offset], offset)
-                for offset in delays.pending_from(message.first, message.count_max)
-            ]
+            changes = self._pending_changes(delays.pending_from(message.first, message.count_max))
         return DelayedViews(await delayed_views(self._log, changes), len(delays.pending))
+
+    def _pending_changes(self, offsets: Sequence[Offset]) -> list[DelayChange]:
+        dues = self._delayed.delays.dues
+        return [DelayChange(DelayState.PENDING, offset, dues[offset], offset) for offset in offsets]
+
+    @defers(FindDelayed)
+    async def find_delayed(self, message: FindDelayed, reply: Reply[DelayedViews]) -> None:
+        self._host.background(answer, reply, self._find, message)
+
+    async def _find(self, message: FindDelayed) -> DelayedViews:
+        """Goes on until it has found one: an empty answer says that there are no more."""
+        await self._until_applied()
+        found, first = list[DelayedView](), message.first
+        while not found:
+            offsets = await self._delayed.ids.find(self._log, message.message_id, first)
+            views = await delayed_views(self._log, self._pending_changes(offsets[: message.count_max]))
+            if not views:
+                break
+            found = [view for view in views if view.message_id == message.message_id]
+            first = views[-1].offset + 1
+        return DelayedViews(found, len(self._delayed.pending))
 
     @defers(CountDelayed)
     async def count_delayed(self, message: CountDelayed, reply: Reply[Sequence[int]]) -> None:

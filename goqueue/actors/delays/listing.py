@@ -1,6 +1,6 @@
-"""A page of delayed messages as they are listed: each with the key and the priority of its original.
+"""A page of delayed messages as they are listed: each with key, priority and id of its original.
 
-The originals are read in pieces, and only key and priority are kept: a page of a thousand messages of 16 MiB takes
+The originals are read in pieces, and only these are kept: a page of a thousand messages of 16 MiB takes
 no more memory than one of small ones. A page ends early if its keys are long or much was read for it, so that an
 answer stays small and comes soon; but it has at least one entry, if there is any. So only the last page is empty.
 """
@@ -12,6 +12,7 @@ import trio
 from goqueue.actors.delays.requests import DelayedView
 from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.core.groups.deadletter import one_record
+from goqueue.core.records.record import MESSAGE_ID_HEADER
 from goqueue.storage.delays.scan import read_originals
 from goqueue.storage.log.log import Log
 from goqueue.types import Priority
@@ -52,4 +53,5 @@ def _view(change: DelayChange, record: bytes | None) -> DelayedView:
         change.at if change.state is DelayState.DELIVERED else None,
         original.priority if original is not None else Priority.NORMAL,
         original.key if original is not None else None,
+        original.headers.get(MESSAGE_ID_HEADER) if original is not None else None,
     )

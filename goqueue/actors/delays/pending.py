@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import trio
 
+from goqueue.actors.delays.ids import DelayedIds
 from goqueue.actors.delays.requests import CloseTimers, LoadTimers, OpenTimers, SetTimers, TakeDue
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
@@ -74,6 +75,7 @@ class DelayedMessages:
         """The offset of the record that was applied last, or a later one with nothing about delays in between."""
         self._compacted_at = -math.inf
         self.delays = Delays()
+        self.ids = DelayedIds(self.delays)
         self._asked_at: dict[Offset, Microseconds] = {}
         """When messages that were already due were written or moved: lateness counts from then."""
         self.has_news = trio.Event()
@@ -314,6 +316,7 @@ class DelayedMessages:
             await self.has_news.wait()
             await self.settle()
             await self._drop_stale_timers()
+            await self.ids.drop_stale()
             if self._index is not None and self._wants_compaction(self._index):
                 with suppress(DiskFull, Closed):  # a stop may come in between
                     await self._compact(self._index)

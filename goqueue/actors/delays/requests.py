@@ -42,6 +42,7 @@ class DelayedView:
     """The offset of the message that was fired."""
     priority: Priority = Priority.NORMAL
     key: bytes | None = None
+    message_id: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,15 @@ class ListDelayed(Request[DelayedViews]):
     first: Offset
     count_max: int
     finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FindDelayed(Request[DelayedViews]):
+    """The pending messages with this id, at most `count_max` from an offset on, in the order of offsets."""
+
+    message_id: bytes
+    first: Offset
+    count_max: int
 
 
 @dataclass(frozen=True, slots=True)

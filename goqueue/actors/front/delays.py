@@ -3,7 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedView, ListDelayed, MoveDelayed
+from goqueue.actors.delays.requests import (
+    CancelDelayed,
+    CountDelayed,
+    DelayedView,
+    FindDelayed,
+    ListDelayed,
+    MoveDelayed,
+)
 from goqueue.actors.front.session import BrokerSession
 from goqueue.core.delays.duetimes import check_edges, moved_due
 from goqueue.net.wire import delays as wire
@@ -17,6 +24,13 @@ async def list_delayed(session: BrokerSession, request: wire.ListDelayed) -> wir
     return wire.DelayedEntries(tuple(map(_entry, page.views)), page.pending)
 
 
+async def find_delayed(session: BrokerSession, request: wire.FindDelayed) -> wire.DelayedEntries:
+    ref = await session.partition(request.topic, request.partition)
+    async with session.describing:
+        page = await ref.call(FindDelayed(request.message_id, request.first, request.count_max))
+    return wire.DelayedEntries(tuple(map(_entry, page.views)), page.pending)
+
+
 def _entry(view: DelayedView) -> wire.DelayedEntry:
     return wire.DelayedEntry(
         view.offset,
@@ -26,6 +40,7 @@ def _entry(view: DelayedView) -> wire.DelayedEntry:
         view.delivered_at,
         int(view.priority),
         view.key,
+        view.message_id,
     )
 
 
@@ -48,6 +63,7 @@ async def count_delayed(session: BrokerSession, request: wire.CountDelayed) -> w
 
 ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.ListDelayed: list_delayed,
+    wire.FindDelayed: find_delayed,
     wire.CancelDelayed: cancel_delayed,
     wire.MoveDelayed: move_delayed,
     wire.CountDelayed: count_delayed,

@@ -24,6 +24,10 @@ FORBIDDEN = (
     b"HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n"
     b"connection: close\r\n\r\n%b"
 )
+WRONG_PORT = (
+    b"HTTP/1.1 426 Upgrade Required\r\ncontent-type: text/plain\r\ngoqueue-websocket: %b\r\ncontent-length: %d\r\n"
+    b"connection: close\r\n\r\n%b"
+)
 REQUEST_SIZE_MAX = 16 * 1024
 REQUEST_SECONDS_MAX = 10.0
 DRAIN_SECONDS_MAX = 10.0
@@ -135,7 +139,20 @@ class HealthPort:
             return HEALTHY if method in (b"GET", b"HEAD") else NOT_FOUND
         headers = [(name.strip(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
         refusal = refusal_of(headers, self._own(), self._hosts)
-        return NOT_FOUND if refusal is None else FORBIDDEN % (len(refusal.encode()), refusal.encode())
+        if refusal is not None:
+            return FORBIDDEN % (len(refusal.encode()), refusal.encode())
+        return self._other_port() if _asks_for_websocket(headers) else NOT_FOUND
+
+    def _other_port(self) -> bytes:
+        """A client that has mixed up the two ports is told the right one."""
+        websocket, *_ = self._own()
+        address = f"ws://{websocket.host}:{websocket.port}"
+        text = f"this is the HTTP port; the websocket port is {address}"
+        return WRONG_PORT % (address.encode(), len(text), text.encode())
+
+
+def _asks_for_websocket(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    return any(name.lower() == b"upgrade" and value.lower() == b"websocket" for name, value in headers)
 
 
 async def _head_of(stream: trio.abc.HalfCloseableStream) -> bytes:

@@ -217,6 +217,8 @@ class Appending:
             for relative_offset, message_id, is_delayed in arrival.ids:
                 offset = base + relative_offset
                 self._ids.note(message_id, offset, self._log.append_time, is_delayed=is_delayed)
+                if is_delayed:
+                    self._delayed.ids.note(message_id, offset)
         self._ids.forget(self._log.append_time)
         awaited = self._is_awaited() or any(arrival.acks is Acks.ALL for arrival in arrived)
         self._keeper.note_written(sum([arrival.batch.size for arrival in arrived]), awaited=awaited)

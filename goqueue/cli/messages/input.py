@@ -37,6 +37,10 @@ def message_in_json(line: bytes) -> dict[str, Any]:
     content = {"key": _bytes_of(fields, "key"), "value": _bytes_of(fields, "value"), "headers": _headers_of(fields)}
     if content["value"] is None and "value" not in fields:
         raise InvalidMessage("has neither value nor value_base64")
+    if content["value"] is None and not content["key"]:
+        raise InvalidMessage(
+            'without a value it is a tombstone, which deletes a key; give "key", or "" as the value'
+        )
     return content | {name: fields[name] for name in OPTIONS if fields.get(name) is not None}
 
 

@@ -11,6 +11,8 @@ import trio
 from goqueue.cli.program.output import printable
 from goqueue.cli.program.running import Misuse, run
 from goqueue.client.client import Client, connect
+from goqueue.client.link.address import DEFAULT_URL
+from goqueue.environment import URL_VARIABLE
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.net.wire import messages as wire
 
@@ -35,9 +37,9 @@ def broker_options(command: Callable[..., None]) -> Callable[..., None]:
 
 _url_option = click.option(
     "--url",
-    default="ws://127.0.0.1:7710",
+    default=DEFAULT_URL,
     show_default=True,
-    envvar="GOQUEUE_URL",
+    envvar=URL_VARIABLE,
     show_envvar=True,
     help="The broker.",
 )

@@ -22,6 +22,7 @@ from goqueue.client.consuming.receiving import MESSAGES_MAX
 from goqueue.client.link.arguments import check_seconds_between, check_whole
 from goqueue.client.link.caller import Caller
 from goqueue.errors import Closed, GoQueueError, GroupConflict
+from goqueue.types import Seconds
 
 ITERATION_AHEAD = 500
 """Maximum number of messages that an iteration prefetches."""
@@ -121,7 +122,7 @@ class Consumer(ABC):
 
     @abstractmethod
     async def receive(
-        self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
+        self, max_messages: int = 500, timeout: Seconds = 30, *, visibility_timeout: Seconds | None = None
     ) -> list[DeliveredMessage]:
         """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
 
@@ -154,7 +155,7 @@ class Consumer(ABC):
         """
         raise self._other_mode("ack", _OF_QUEUES)
 
-    async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:  # noqa: ARG002
+    async def nack(self, messages: Settled, *, delay: Seconds | None = None, reason: str = "") -> None:  # noqa: ARG002
         """They failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         raise self._other_mode("nack", _OF_QUEUES)
 
@@ -170,7 +171,7 @@ class Consumer(ABC):
         """Give them back at once; this delivery does not count."""
         raise self._other_mode("release", _OF_QUEUES)
 
-    async def extend(self, messages: Settled, seconds: float) -> None:  # noqa: ARG002
+    async def extend(self, messages: Settled, seconds: Seconds) -> None:  # noqa: ARG002
         """Their leases end so many seconds from now."""
         raise self._other_mode("extend", _OF_QUEUES)
 
@@ -197,8 +198,10 @@ class Consumer(ABC):
         return GroupConflict(f"{name} {meant}", settings=["mode"])
 
 
-def check_receive(max_messages: object, timeout: object, visibility_timeout: object) -> None:
+def check_receive(max_messages: object, timeout: object, visibility_timeout: object) -> tuple[float, float | None]:
+    """The two times in seconds."""
     check_whole("max_messages", max_messages, 1, MESSAGES_MAX)
-    check_seconds_between("timeout", timeout, 0.0, math.inf)
-    if visibility_timeout is not None:
-        check_seconds("visibility_timeout", visibility_timeout, VISIBILITY_SECONDS_MIN)
+    seconds = check_seconds_between("timeout", timeout, 0.0, math.inf)
+    if visibility_timeout is None:
+        return seconds, None
+    return seconds, check_seconds("visibility_timeout", visibility_timeout, VISIBILITY_SECONDS_MIN)

@@ -16,7 +16,7 @@ from goqueue.client.reading.message import DecodedBatch, FlaggedMessage, Message
 from goqueue.core.receipts import Receipt
 from goqueue.errors import InvalidMessage
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet
-from goqueue.types import Buffer, Offset
+from goqueue.types import Buffer, Offset, Seconds
 
 if TYPE_CHECKING:
     from goqueue.client.consuming.consumer import Consumer
@@ -153,7 +153,7 @@ class DeliveredMessage(LeasedMessage):
         """It is done. With `wait=False` the ack leaves at once, and is not waited for; see `Consumer.ack`."""
         await self._consumer.ack(self, wait=wait)
 
-    async def nack(self, *, delay: float | None = None, reason: str = "") -> None:
+    async def nack(self, *, delay: Seconds | None = None, reason: str = "") -> None:
         """It failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         await self._consumer.nack(self, delay=delay, reason=reason)
 
@@ -169,7 +169,7 @@ class DeliveredMessage(LeasedMessage):
         """Give it back at once; this delivery does not count."""
         await self._consumer.release(self)
 
-    async def extend(self, seconds: float) -> None:
+    async def extend(self, seconds: Seconds) -> None:
         """Let the lease end this number of seconds from now."""
         await self._consumer.extend(self, seconds)
 

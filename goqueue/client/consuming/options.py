@@ -19,7 +19,7 @@ from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.names import check_group_name
 from goqueue.errors import GoQueueError, InvalidName
-from goqueue.types import Offset
+from goqueue.types import Offset, Seconds
 
 Start: TypeAlias = Offset | float | str | datetime
 OnPartitions: TypeAlias = Callable[[list[tuple[str, int]]], object]
@@ -52,7 +52,7 @@ class ConsumerOptions:
     start: Start = "earliest"
     max_in_flight: int = IN_FLIGHT_MAX
     max_in_flight_bytes: int = IN_FLIGHT_BYTES_MAX
-    visibility_timeout: float = VISIBILITY_SECONDS
+    visibility_timeout: Seconds = VISIBILITY_SECONDS
     auto_extend: bool | None = None
     member_id: str | None = None
     confirm_acks: bool = True
@@ -67,7 +67,7 @@ class ConsumerOptions:
         GroupSettings.from_plain(self.settings)
         check_whole("max_in_flight", self.max_in_flight, 1)
         check_whole("max_in_flight_bytes", self.max_in_flight_bytes, 1)
-        check_seconds("visibility_timeout", self.visibility_timeout, VISIBILITY_SECONDS_MIN)
+        assert self.visibility_seconds
         if self.auto_extend is not None:
             check_flag("auto_extend", self.auto_extend)
         if self.member_id is not None:
@@ -77,6 +77,10 @@ class ConsumerOptions:
         for name in CALLBACKS:
             _check_callback(name, getattr(self, name))
         _check_of_mode(self)
+
+    @property
+    def visibility_seconds(self) -> float:
+        return check_seconds("visibility_timeout", self.visibility_timeout, VISIBILITY_SECONDS_MIN)
 
     @property
     def subscription(self) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ from goqueue.client.link.caller import Caller
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.receiving.pace import Pace
 from goqueue.errors import Closed, GoQueueError, InvalidMessage, StaleReceipt
+from goqueue.types import Seconds
 
 logger = logging.getLogger("goqueue.client")
 
@@ -64,8 +65,8 @@ class QueueConsumer(Consumer):
         super().__init__(client, options)
         self._stock = Stock(options.max_in_flight, options.max_in_flight_bytes)
         self._settling = Settling(client, options.group, self._stock)
-        self._leases = Leases(self._stock, self._settling, options.visibility_timeout)
-        self._receiving = Receiving(client, options.group, options.visibility_timeout, self._stock)
+        self._leases = Leases(self._stock, self._settling, options.visibility_seconds)
+        self._receiving = Receiving(client, options.group, options.visibility_seconds, self._stock)
         self._receiving.give_back = self._give_back
         self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
         self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
@@ -130,15 +131,15 @@ class QueueConsumer(Consumer):
     # Receiving
 
     async def receive(
-        self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
+        self, max_messages: int = 500, timeout: Seconds = 30, *, visibility_timeout: Seconds | None = None
     ) -> list[DeliveredMessage]:
         """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
         self._check_open()
-        check_receive(max_messages, timeout, visibility_timeout)
-        deadline = trio.current_time() + timeout
+        seconds, visibility = check_receive(max_messages, timeout, visibility_timeout)
+        deadline = trio.current_time() + seconds
         with trio.move_on_at(deadline + GRACE_SECONDS):
             while await self._has_come(max_messages, deadline):
-                messages = await self._handed_out(max_messages, visibility_timeout)
+                messages = await self._handed_out(max_messages, visibility)
                 if messages:  # else another task was quicker
                     return messages
         return []
@@ -263,7 +264,7 @@ class QueueConsumer(Consumer):
         """Whether an ack is waited for, given its own `wait`."""
         return self._options.confirm_acks if wait is None else wait
 
-    async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
+    async def nack(self, messages: Settled, *, delay: Seconds | None = None, reason: str = "") -> None:
         """They failed: try again after `delay` seconds, else after the backoff (1 s, 2 s … 60 s, or as `retry`)."""
         delay_ms = None if delay is None else round(1000 * check_seconds("delay", delay))
         await self._say(Word(Action.NACK, delay_ms, checked_reason(reason)), messages)
@@ -285,10 +286,10 @@ class QueueConsumer(Consumer):
         """Give them back at once; this delivery does not count."""
         await self._say(Word(Action.RELEASE), messages)
 
-    async def extend(self, messages: Settled, seconds: float) -> None:
+    async def extend(self, messages: Settled, seconds: Seconds) -> None:
         """Their leases end so many seconds from now."""
-        word = Word(Action.EXTEND, round(1000 * check_seconds("seconds", seconds, EXTEND_SECONDS_MIN)))
-        until = trio.current_time() + seconds
+        length = check_seconds("seconds", seconds, EXTEND_SECONDS_MIN)
+        word, until = Word(Action.EXTEND, round(1000 * length)), trio.current_time() + length
         for portion in await self._say(word, messages):
             portion.delivery.until = max(portion.delivery.until, until)
 

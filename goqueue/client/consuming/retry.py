@@ -10,6 +10,7 @@ from typing import Any
 
 from goqueue.client.link.arguments import refusal
 from goqueue.core.groups.settings import SETTINGS
+from goqueue.types import Seconds, seconds_of
 
 SETTING_OF = {
     "attempts": "max_deliveries",
@@ -31,16 +32,20 @@ class Retry:
     """
 
     attempts: int | None = None
-    first: float | None = None
-    longest: float | None = None
+    first: Seconds | None = None
+    longest: Seconds | None = None
     jitter: float | None = None
     never_for: type[Exception] | tuple[type[Exception], ...] = ()
 
     def __post_init__(self) -> None:
+        first: Any = seconds_of(self.first)
+        longest: Any = seconds_of(self.longest)
+        object.__setattr__(self, "first", first)
+        object.__setattr__(self, "longest", longest)
         for name, setting in SETTING_OF.items():
             _check(name, getattr(self, name), setting)
-        if self.first is not None and self.longest is not None and self.first > self.longest:
-            raise refusal(f"Retry: first is {self.first:g} s and longest only {self.longest:g} s; exchange them")
+        if first is not None and longest is not None and first > longest:
+            raise refusal(f"Retry: first is {first:g} s and longest only {longest:g} s; exchange them")
         object.__setattr__(self, "never_for", _classes_in(self.never_for))
 
     @property

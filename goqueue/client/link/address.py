@@ -1,17 +1,20 @@
-"""Parses the address of a broker."""
+"""The address of a broker: given, or from the environment, or the default."""
 
 from reprlib import repr as shortened
 from urllib.parse import urlsplit
 
 from goqueue.client.link.arguments import refusal
+from goqueue.environment import URL_VARIABLE, url_in_environment
 
 DEFAULT_PORT = 7710
+DEFAULT_URL = f"ws://127.0.0.1:{DEFAULT_PORT}"
 
 
-def address_of(url: str) -> tuple[str, int]:
-    address = _parsed(url)
+def address_of(url: str | None) -> tuple[str, int]:
+    name, given = ("url", url) if url is not None else (URL_VARIABLE, url_in_environment() or DEFAULT_URL)
+    address = _parsed(given)
     if address is None:
-        raise refusal(f"url={shortened(url)} is not an address like ws://127.0.0.1:7710")
+        raise refusal(f"{name}={shortened(given)} is not an address like {DEFAULT_URL}")
     return address
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from reprlib import repr as shortened
 from typing import Any, TypeGuard
 
+from goqueue.client.link.moments import setting_of
 from goqueue.core.sending.partitioner import check_partition
 from goqueue.core.topics.metadata import PARTITIONS_MAX as TOPIC_PARTITIONS_MAX
 from goqueue.errors import InvalidConfig, OffsetOutOfRange, UnknownPartition
 from goqueue.net.wire.fields import INTEGER_MAX
-from goqueue.types import Offset
+from goqueue.types import Offset, seconds_of
 
 PARTITIONS_MAX = 2**32
 TEXT_NEEDED = "must be text that UTF-8 can hold, without lone surrogates"
@@ -34,10 +35,13 @@ def check_whole(name: str, value: object, least: int = 0, most: int = INTEGER_MA
 
 
 def check_seconds_between(name: str, value: object, least: float, most: float) -> float:
-    """The comparison refuses nan, too."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise refusal(f"{name}={shortened(value)} must be {least:g} to {most:g} seconds, as a number")
-    return float(value)
+    """Seconds as a float. The comparison refuses nan, too."""
+    seconds = seconds_of(value)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not least <= seconds <= most:
+        raise refusal(
+            f"{name}={shortened(value)} must be {least:g} to {most:g} seconds, as a number or a timedelta"
+        )
+    return float(seconds)
 
 
 def is_text(value: object) -> TypeGuard[str]:
@@ -64,7 +68,7 @@ def check_settings(name: str, value: object) -> dict[str, Any]:
     """Only types are checked here: the broker knows the settings and their values."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise refusal(f"{name}={shortened(value)} must be a map of settings' names to their values")
-    return dict(value)
+    return {key: setting_of(key, each) for key, each in value.items()}
 
 
 def check_any_partition(value: object) -> int:

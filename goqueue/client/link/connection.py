@@ -13,7 +13,7 @@ from goqueue.client.link.caller import AnswerT, Sending
 from goqueue.client.link.direct import DirectConnection, open_direct
 from goqueue.client.link.link import Link
 from goqueue.environment import Network
-from goqueue.errors import Closed, GoQueueError, Unavailable
+from goqueue.errors import Closed, GoQueueError, Unavailable, WrongPort
 from goqueue.net.transport.keepalive import OF_CLIENTS, kept_alive
 from goqueue.net.transport.websocket import connect_websocket
 from goqueue.net.wire.errors import ConnectionLost
@@ -37,6 +37,7 @@ class Connected:
         self.why_away = "the broker has not answered yet"
         """Why the last attempt to connect failed, while there is no connection."""
         self._connected = trio.Event()
+        self._wrong_port: WrongPort | None = None
         self._is_closed = False
         self.patience_seconds = PATIENCE_SECONDS
         self.senders: dict[Sending, None] = {}
@@ -64,6 +65,7 @@ class Connected:
     async def _ask(self, request: Request, deadline: float) -> Answer:
         with trio.CancelScope(deadline=deadline):
             while self.link is None:
+                self._check_port()
                 await self._connected.wait()
                 self._check_open()
             return await self.link.request(request)
@@ -102,6 +104,8 @@ class Connected:
                 self.why_away = f"the connection to {self._address} was lost"
                 logger.warning("the connection to %s was lost; connecting again", self._address)
             except (OSError, GoQueueError) as error:
+                if isinstance(error, WrongPort):
+                    self._note_wrong_port(error)
                 self.why_away = f"{self._address} cannot be reached: {error}"
                 logger.info("%s cannot be reached (%s); trying again in %g s", self._address, error, pause)
             await trio.sleep(pause)
@@ -128,8 +132,19 @@ class Connected:
         finally:
             self._forget_link()
 
+    def _note_wrong_port(self, error: WrongPort) -> None:
+        """Calls fail with it at once, until an attempt succeeds."""
+        self._wrong_port = error
+        self._connected.set()
+        self._connected = trio.Event()
+
+    def _check_port(self) -> None:
+        error = self._wrong_port
+        if error is not None:
+            raise WrongPort(f"{self._address}: {error.message}", **error.details)
+
     def _adopt(self, link: Link) -> None:
-        self.link = link
+        self.link, self._wrong_port = link, None
         self._connected.set()
         for sender in self.senders:
             sender.pump_all()

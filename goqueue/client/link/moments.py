@@ -1,17 +1,34 @@
-"""Times from programs: seconds as a number, a datetime or ISO text. A time without a zone is UTC."""
+"""Times from programs: seconds as a number, a datetime or ISO text. A time without a zone is UTC.
+
+A length of time is seconds as a number, or a timedelta, which becomes seconds before it is checked.
+"""
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from reprlib import repr as shortened
 from typing import TypeAlias
 
 from goqueue.core.records.record import DELAY_BIT, DELAY_MAX, TIMESTAMP_MAX
-from goqueue.errors import InvalidMessage
-from goqueue.types import Microseconds
+from goqueue.errors import InvalidConfig, InvalidMessage
+from goqueue.types import Microseconds, Seconds, seconds_of
 
 Moment: TypeAlias = float | datetime | str
 UNREADABLE = (ValueError, TypeError, OverflowError)
 _MILLION = 1_000_000
+_UNITS = {"_hours": timedelta(hours=1), "_seconds": timedelta(seconds=1), "_ms": timedelta(milliseconds=1)}
+"""The ends of settings' names, and what their numbers count."""
+
+
+def setting_of(name: str, value: object) -> object:
+    """The value of a setting, a timedelta in the unit that the setting's name ends with."""
+    if not isinstance(value, timedelta):
+        return value
+    unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), None)
+    if unit is None:
+        fault = f"{shortened(name)} is no length of time; give a plain value, not a timedelta"
+        raise InvalidConfig(fault, faults=[fault])
+    amount = value / unit
+    return int(amount) if amount.is_integer() else amount
 
 
 def microseconds_of(time: object) -> Microseconds:
@@ -29,7 +46,7 @@ def clamped_microseconds_of(time: object) -> Microseconds:
     return min(max(0, microseconds_of(time)), TIMESTAMP_MAX)
 
 
-def due_of(delay: float | None, deliver_at: Moment | None) -> int | None:
+def due_of(delay: Seconds | None, deliver_at: Moment | None) -> int | None:
     """The due time of a message in the format of records; None: at once."""
     if delay is None and deliver_at is None:
         return None
@@ -40,13 +57,14 @@ def due_of(delay: float | None, deliver_at: Moment | None) -> int | None:
     return due_time_of(deliver_at)
 
 
-def _delay(delay: float) -> int | None:
+def _delay(delay: Seconds) -> int | None:
     """Counted by the broker, from when it writes the message."""
-    if type(delay) not in (int, float) or not 0 <= delay < math.inf:
-        raise InvalidMessage(f"delay={shortened(delay)} is no delay; give seconds, 0 or more")
-    if delay * _MILLION > DELAY_MAX:
+    seconds = seconds_of(delay)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        raise InvalidMessage(f"delay={shortened(delay)} is no delay; give seconds, 0 or more, or a timedelta")
+    if seconds * _MILLION > DELAY_MAX:
         raise InvalidMessage(f"delay={shortened(delay)} is beyond {DELAY_MAX // _MILLION:,} seconds")
-    microseconds = math.ceil(delay * _MILLION)
+    microseconds = math.ceil(seconds * _MILLION)
     return microseconds | DELAY_BIT if microseconds else None
 
 

@@ -85,5 +85,5 @@ def priority_of(priority: Priority | int | str) -> Priority:
             return Priority[priority.upper()]
         return Priority(-1 if isinstance(priority, bool) else index(priority))
     except (KeyError, ValueError, TypeError):
-        names = ", ".join(f"{each.name.lower()} ({each})" for each in Priority)
+        names = ", ".join(f"{each} ({each:d})" for each in Priority)
         raise InvalidMessage(f"{priority!r} is no priority; there are {names}") from None

@@ -7,6 +7,7 @@
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from goqueue.client.link.moments import Moment, due_of
@@ -15,7 +16,7 @@ from goqueue.core.log.messageids import check_message_id
 from goqueue.core.records.record import TIMESTAMP_MAX
 from goqueue.core.sending.chunk import Content
 from goqueue.errors import InvalidMessage
-from goqueue.types import Microseconds, Priority
+from goqueue.types import Microseconds, Priority, Seconds, seconds_of
 
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
@@ -24,9 +25,9 @@ class SendOptions(TypedDict, total=False):
     headers: Mapping[str, bytes] | None
     priority: Priority | int | str
     partition: int | None
-    delay: float | None
+    delay: Seconds | None
     deliver_at: Moment | None
-    ttl: float | None
+    ttl: Seconds | None
     message_id: bytes | str | None
 
 
@@ -45,9 +46,9 @@ def send_options(
     headers: Mapping[str, bytes] | None = None,
     priority: Priority | int | str = Priority.NORMAL,
     partition: int | None = None,
-    delay: float | None = None,
+    delay: Seconds | None = None,
     deliver_at: Moment | None = None,
-    ttl: float | None = None,
+    ttl: Seconds | None = None,
     message_id: bytes | str | None = None,
 ) -> SendPlan:
     expires_at = None if ttl is None else _expiry(now, ttl)
@@ -71,7 +72,8 @@ def name_of(message_id: bytes | str | None) -> bytes | None:
     return check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)
 
 
-def _expiry(now: Microseconds, ttl: float) -> Microseconds:
-    if type(ttl) not in (int, float) or not 0 < ttl < math.inf:
-        raise InvalidMessage(f"ttl={ttl!r} is no time to live; give seconds above 0")
-    return min(now + max(1, round(ttl * 1_000_000)), TIMESTAMP_MAX)
+def _expiry(now: Microseconds, ttl: Seconds) -> Microseconds:
+    seconds = seconds_of(ttl)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise InvalidMessage(f"ttl={shortened(ttl)} is no time to live; give seconds above 0, or a timedelta")
+    return min(now + max(1, round(seconds * 1_000_000)), TIMESTAMP_MAX)

@@ -4,6 +4,7 @@ This is the interface for programs; `sender.py` sends the messages. Content is c
 buffer, by the same code as for `client.publish`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -11,20 +12,23 @@ from typing import Any, Unpack
 
 import trio
 
+from goqueue.client.link.arguments import check_seconds_between
 from goqueue.client.link.caller import Caller
 from goqueue.client.link.topics import Topic
 from goqueue.client.producing.content import acks_of, all_sound, check_content
 from goqueue.client.producing.options import SendOptions, SendPlan, name_of, send_options, takes_send_options
 from goqueue.client.producing.outcome import AnyOutcome, Outcome
 from goqueue.client.producing.sender import NOBODY, Sender
+from goqueue.client.producing.timelimit import TIMEOUT_SECONDS_MIN, TimeLimit
 from goqueue.client.reading.message import Published
+from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.core.sending.chunk import Chunk
 from goqueue.core.sending.partitioner import partition_of_key
 from goqueue.core.sending.queue import BATCH_BYTES, BATCH_MESSAGES, Gathering, OutBatch
 from goqueue.errors import BufferFull, Closed, GoQueueError, InvalidMessage, PublishFailed, UnknownPartition
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
-from goqueue.types import Acks, Priority
+from goqueue.types import Acks, Priority, Seconds
 
 BUFFER_MESSAGES = 100_000
 DELIVERY_SECONDS_MAX = 120.0
@@ -43,7 +47,7 @@ class Producer:
         batch_messages: int = BATCH_MESSAGES,
         batch_bytes: int = BATCH_BYTES,
         buffer_messages: int = BUFFER_MESSAGES,
-        delivery_timeout: float = DELIVERY_SECONDS_MAX,
+        delivery_timeout: Seconds = DELIVERY_SECONDS_MAX,
         idempotent: bool = True,
     ) -> None:
         self._client = client
@@ -51,7 +55,9 @@ class Producer:
         self._acks = acks_of(acks)
         self._gathering = Gathering(batch_messages, batch_bytes, linger_ms / 1_000)
         self._buffer_messages = buffer_messages
-        self._delivery_timeout = delivery_timeout
+        self._delivery_timeout = check_seconds_between(
+            "delivery_timeout", delivery_timeout, TIMEOUT_SECONDS_MIN, math.inf
+        )
         self._is_idempotent = idempotent and self._acks is not Acks.NONE
         """A batch without an answer cannot be repeated: with acks=none a gap would never be closed."""
         self._unheard: list[GoQueueError] = []
@@ -132,20 +138,45 @@ class Producer:
 
     @takes_send_options
     async def send(
-        self, value: bytes | None, *, key: bytes | None = None, **options: Unpack[SendOptions]
+        self,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        timeout: Seconds | None = None,
+        **options: Unpack[SendOptions],
     ) -> Published:
-        """Send one message and wait until it is confirmed. None is a tombstone: it deletes its key."""
+        """Send one message and wait until it is confirmed. None is a tombstone: it deletes its key.
+
+        It gives up after `timeout` seconds, and after the producer's `delivery_timeout` at the latest.
+        """
+        return await self.send_within(None if timeout is None else TimeLimit(timeout), value, key, options)
+
+    async def send_within(
+        self, limit: TimeLimit | None, value: bytes | None, key: bytes | None, options: Mapping[str, Any]
+    ) -> Published:
         check_content(value, key, options.get("headers"))
         plan, sender = self._plan(options), self._sender
         if plan.partition is not None or sender.is_closed or sender.unsettled >= self._buffer_messages:
-            await self._make_ready(1, plan.partition)
+            await self._make_ready(1, plan.partition, limit)
         outcome = Outcome(1, trio.current_time())
         sender.add(self._chunk(outcome, plan, [value], [key] if key else None))
-        await outcome.wait()
+        await (outcome.wait() if limit is None else limit.settled(sender, outcome))
         result = outcome.result
         if isinstance(result, GoQueueError):
             raise result
         return result
+
+    @takes_send_options
+    async def send_json(
+        self,
+        value: Any,
+        *,
+        key: bytes | None = None,
+        timeout: Seconds | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Published:
+        """Send a value as compact JSON in UTF-8, and wait until it is confirmed. `message.json()` gives it back."""
+        return await self.send(json_bytes(value), key=key, timeout=timeout, **options)
 
     @takes_send_options
     def send_nowait(self, value: bytes | None, *, key: bytes | None = None, **options: Unpack[SendOptions]) -> None:
@@ -164,22 +195,24 @@ class Producer:
         self,
         values: Sequence[bytes | None],
         keys: Sequence[bytes | None] | None = None,
+        *,
+        timeout: Seconds | None = None,
         **options: Unpack[SendOptions],
     ) -> Sequence[Published]:
         """Send many and wait for all: one Published per value, in order. Not atomic: see `PublishFailed`.
 
-        `message_id` names the call: each message is known by it and its number.
+        `message_id` names the call: each message is known by it and its number. `timeout` is as for `send`.
         """
-        plan = self._plan(options)
+        limit, plan = None if timeout is None else TimeLimit(timeout), self._plan(options)
         _check_lengths(values, keys)
-        await self._make_ready(len(values), plan.partition)
+        await self._make_ready(len(values), plan.partition, limit)
         outcome = Outcome(len(values), trio.current_time())
         chunk = self._chunk(outcome, plan, values, keys)
         if values and not all_sound(values, keys or (), plan.content.headers):
             chunk = _only_sound(chunk, keys, outcome)
         if len(chunk):
             self._sender.add(chunk)
-        await outcome.wait()
+        await (outcome.wait() if limit is None else limit.settled(self._sender, outcome))
         if outcome.has_failed:
             raise PublishFailed(outcome.results)
         return outcome.confirmations if values else []
@@ -312,7 +345,11 @@ class Producer:
         if self._sender.is_closed:
             raise Closed("the producer is closed")
 
-    async def _make_ready(self, count: int, partition: int | None) -> None:
+    async def _make_ready(self, count: int, partition: int | None, limit: TimeLimit | None) -> None:
+        waiting = self._until_ready(count, partition)
+        await (waiting if limit is None else limit.room(self._sender, waiting))
+
+    async def _until_ready(self, count: int, partition: int | None) -> None:
         """Wait for room in the buffer. An unknown partition may have been added since."""
         self._check_open()
         sender = self._sender

@@ -21,6 +21,7 @@ import trio
 from goqueue.client.link.caller import Caller
 from goqueue.client.link.link import Link
 from goqueue.client.link.topics import Topic
+from goqueue.client.producing.expiring import Expiring
 from goqueue.client.producing.outcome import AnyOutcome, produced_in
 from goqueue.client.producing.partitionqueue import PartitionQueue, PartitionQueues
 from goqueue.client.producing.topic import FollowedTopic
@@ -85,6 +86,8 @@ class Sender:
         self._queues = PartitionQueues(gathering, identity)
         self._rounds = SendRounds[PartitionQueue]()
         self._troubles = SendTroubles(client)
+        pump = self._pump
+        self.expiring = Expiring(self._queues, self._troubles, self._fail, self._take_new_identity, pump)
         self._leaves_with: Link | None = None
         """The connection whose end of turn is awaited."""
         self._outcomes: deque[AnyOutcome] = deque()
@@ -430,15 +433,10 @@ class Sender:
             self._outcomes.popleft()
         if not self._outcomes or self._deadline(self._outcomes[0]) > now:
             return
-        troubles, seconds = self._troubles, self._delivery_timeout
-        for queue in self._queues:
-            expired = queue.messages.expire(now, seconds)
-            self._fail(expired.unwritten, troubles.unwritten(queue.partition, seconds))
-            self._fail(expired.unknown, troubles.unknown(queue.partition, seconds))
-            if expired.begins_anew:
-                self._take_new_identity(queue)
+        seconds = self._delivery_timeout
+        self.expiring.expire(now, seconds)
         while self._outcomes and self._deadline(self._outcomes[0]) <= now:
-            self._note_settled(self._outcomes.popleft().give_up(troubles.unwritten(None, seconds)))
+            self._note_settled(self._outcomes.popleft().give_up(self.expiring.not_sent(seconds)))
 
     def _deadline(self, outcome: AnyOutcome) -> float:
         return outcome.since + self._delivery_timeout

@@ -10,6 +10,7 @@ import msgpack
 
 from goqueue.core.records.batch import ENVELOPE_SIZE, Attribute, Envelope, body_is_sound, parse_envelope, records_of
 from goqueue.core.records.columns import Shape, offsets_of, shape_of, values_of
+from goqueue.core.records.jsonvalue import value_of_json
 from goqueue.core.records.record import (
     DUE_TIME,
     EXPIRES_AT,
@@ -19,7 +20,7 @@ from goqueue.core.records.record import (
     MESSAGE_ID_HEADER,
     Flag,
 )
-from goqueue.errors import CorruptMessage
+from goqueue.errors import CorruptMessage, InvalidMessage
 from goqueue.types import Buffer, Microseconds, Offset, Priority
 
 # Plain numbers, since an IntFlag is slow to compare.
@@ -111,6 +112,18 @@ class Message:
     @property
     def priority(self) -> Priority:
         return Priority(self._batch.body[self._position + _PRIORITY_AT])
+
+    def json(self) -> Any:
+        """The value, which is JSON; None for a tombstone. `InvalidMessage` when it is no JSON."""
+        value = self.value
+        if value is None:
+            return None
+        try:
+            return value_of_json(value)
+        except ValueError as error:
+            fault = str(error)
+        place = {"topic": self.topic, "partition": self.partition, "offset": self.offset}
+        raise InvalidMessage(f"{self.topic}/{self.partition} offset {self.offset} is no JSON: {fault}", **place)
 
     @property
     def attempt(self) -> int:

@@ -38,6 +38,7 @@ from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX
 from goqueue.core.waiting.idle import IdleTime
 from goqueue.errors import Closed, GoQueueError, StaleGeneration, UnknownGroup
 from goqueue.net.wire.groups import AssignedPartition
+from goqueue.types import Seconds
 
 logger = logging.getLogger("goqueue.client")
 
@@ -99,14 +100,14 @@ class StreamConsumer(Consumer):
     # Receiving
 
     async def receive(
-        self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
+        self, max_messages: int = 500, timeout: Seconds = 30, *, visibility_timeout: Seconds | None = None
     ) -> list[DeliveredMessage]:
         """What is there, at least one message; [] after `timeout` seconds. All before is handled.
 
         Cancelling it loses nothing.
         """
         self._check_open()
-        check_receive(max_messages, timeout, None)
+        seconds, _ = check_receive(max_messages, timeout, None)
         if visibility_timeout is not None:
             raise refusal('visibility_timeout is for mode "queue": in mode "stream" there are no leases')
         self._in_flight.end_work()
@@ -114,7 +115,7 @@ class StreamConsumer(Consumer):
             self._note_arrival()
             return messages
         is_behind = any(stream.is_behind and not stream.is_paused for stream in self._streams.values())
-        with trio.move_on_after(max(timeout, GRACE_SECONDS if is_behind else 0)):
+        with trio.move_on_after(max(seconds, GRACE_SECONDS if is_behind else 0)):
             return await self._next(max_messages)
         return []
 

@@ -30,6 +30,8 @@ from goqueue.core.receiving.pace import BATCH_MAX
 from goqueue.environment import Network, WallClock
 from goqueue.errors import Closed
 from goqueue.nursery import PlainNursery
+from goqueue.portal.eventloop import check_trio_runs
+from goqueue.types import Seconds
 
 DRAIN_SECONDS = 30.0
 WORKER_RETRY = Retry(attempts=40, first=1.0, longest=60.0, jitter=0.2)
@@ -53,7 +55,7 @@ class AnyWorker(Generic[HandlerT]):
         handler: HandlerT,
         *,
         concurrency: int = 10,
-        url: str = "ws://127.0.0.1:7710",
+        url: str | None = None,
         name: str = "goqueue",
         shared: bool | None = None,
         key_order: bool | None = None,
@@ -63,9 +65,9 @@ class AnyWorker(Generic[HandlerT]):
         assignor: str | None = None,
         rebalance: str | None = None,
         start: Start = "earliest",
-        visibility_timeout: float = VISIBILITY_SECONDS,
+        visibility_timeout: Seconds = VISIBILITY_SECONDS,
         member_id: str | None = None,
-        drain_timeout: float = DRAIN_SECONDS,
+        drain_timeout: Seconds = DRAIN_SECONDS,
         handle_signals: bool = True,
         network: Network | None = None,
         clock: WallClock | None = None,
@@ -111,7 +113,7 @@ class AnyWorker(Generic[HandlerT]):
     def _checked(handler: HandlerT) -> HandlerT:
         """Returns a handler that this surface can run; else raises TypeError."""
 
-    def stop(self, drain_timeout: float | None = None) -> None:
+    def stop(self, drain_timeout: Seconds | None = None) -> None:
         """Take no more messages. `run` returns when all handlers have, after `drain_timeout` seconds at the latest.
 
         May be called from anywhere: handlers, other threads, before it runs. Again, with less time, it ends sooner.
@@ -138,6 +140,7 @@ class Worker(AnyWorker[Handler]):
 
     async def run(self) -> Worked:
         """Run until it is stopped. Final refusals of the broker are raised."""
+        check_trio_runs()
         with self._begun():
             async with PlainNursery() as tasks:
                 ending = trio.CancelScope()
@@ -171,10 +174,18 @@ class _Result:
 
 
 def with_parameters_of(kind: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
-    """Gives `worker` the parameters of a Worker, also in its signature."""
+    """Gives `worker` the parameters of a Worker, also in its signature and in its text."""
+    worker_kind: Any = kind
+    handler = inspect.signature(worker_kind._checked).parameters["handler"].annotation
+    parameters = [
+        each.replace(annotation=handler) if each.name == "handler" else each
+        for each in inspect.signature(kind).parameters.values()
+    ]
 
     def dress(function: Callable[..., T]) -> Callable[P, T]:
-        function.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+        shown = inspect.signature(function).replace(parameters=parameters)
+        function.__signature__ = shown  # type: ignore[attr-defined]
+        function.__doc__ = f"{inspect.getdoc(function)}\n\n{inspect.getdoc(worker_kind.__init__)}"
         return function
 
     return dress

@@ -163,6 +163,7 @@ RULES: Mapping[str, Rule] = {
     "ask_offsets": Rule(_group(Right.DESCRIBE), _never),
     "why": Rule(_group(Right.DESCRIBE), _never),
     "list_delayed": Rule(_topic(Right.READ, "topic"), _never),
+    "find_delayed": Rule(_topic(Right.READ, "topic"), _never),
     "cancel_delayed": Rule(_topic(Right.PUBLISH, "topic"), _always),
     "move_delayed": Rule(_topic(Right.PUBLISH, "topic"), _always),
     "count_delayed": Rule(_topic(Right.DESCRIBE, "topic"), _never),

@@ -50,6 +50,18 @@ class OutBatch:
     is_given_up: bool = False
     """No caller waits for it any more; it only keeps its sequences for the batches behind it, which follow them."""
 
+    withdrawn: set[object] | None = None
+    """The calls that have given up and whose messages are still in it."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a call waits for one of its messages."""
+        return self.withdrawn is None or not all(chunk.call in self.withdrawn for chunk in self.chunks)
+
+    def withdraw(self, call: object) -> None:
+        self.withdrawn = self.withdrawn or set()
+        self.withdrawn.add(call)
+
     def body(self) -> bytes:
         pieces: list[bytes] = []
         first = 0
@@ -57,6 +69,11 @@ class OutBatch:
             chunk.encode(first, pieces)
             first += len(chunk)
         return b"".join(pieces)
+
+    def numbers_of(self, call: object) -> list[int]:
+        """The numbers of the records of one call."""
+        calls = [chunk.call for chunk in self.chunks for _ in range(len(chunk))]
+        return [number for number, each in enumerate(calls) if each is call]
 
     def split(self, bad: Collection[int]) -> tuple[list[Chunk], list[Chunk]]:
         """The records of these numbers, and the others."""
@@ -77,7 +94,7 @@ class ExpiredMessages(NamedTuple):
     """So the send queue goes on as another producer."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting:
     chunk: Chunk
     size: int
@@ -240,7 +257,9 @@ class SendQueue:
     def expire(self, now: float, seconds_max: float) -> "ExpiredMessages":
         """Give up messages of this age. A batch keeps its sequences while others that may be written follow it."""
         unwritten = self._drop_waiting(now, seconds_max)
-        late = [batch for batch in self._under_way if batch.since + seconds_max <= now]
+        return self._expired([batch for batch in self._under_way if batch.since + seconds_max <= now], unwritten)
+
+    def _expired(self, late: list[OutBatch], unwritten: list[Chunk]) -> "ExpiredMessages":
         if not late:
             return ExpiredMessages(unwritten, [], begins_anew=False)
         if any(batch.is_sent or batch.may_be_written for batch in self._under_way if batch not in late):
@@ -269,6 +288,38 @@ class SendQueue:
             self._waiting_bytes -= item.size
             dropped.append(item.chunk)
         return dropped
+
+    def withdraw(self, call: object, count_max: int) -> "ExpiredMessages":
+        """Give up the messages of one call, which are so many at most. Those that were sent stay in their batch as
+        long as other calls wait for it, and may be written with it."""
+        unwritten, unknown = self._take_waiting_of(call, count_max), list[Chunk]()
+        for batch in [batch for batch in self._under_way if not batch.is_given_up]:
+            of_call = [chunk for chunk in batch.chunks if chunk.call is call]
+            if of_call and (batch.is_sent or batch.may_be_written):
+                batch.withdraw(call)
+                unknown += of_call
+            elif of_call:
+                unwritten += self.refused(batch, batch.numbers_of(call))
+        late = [batch for batch in self._under_way if batch.is_given_up or not batch.is_awaited]
+        if all(batch.is_given_up for batch in late):
+            return ExpiredMessages(unwritten, unknown, begins_anew=False)
+        expired = self._expired(late, unwritten)
+        return expired._replace(unknown=unknown + expired.unknown)
+
+    def _take_waiting_of(self, call: object, count_max: int) -> list[Chunk]:
+        """Most often the oldest ones give up first: the search ends with the last message of the call."""
+        found = list[_Waiting]()
+        for item in self._waiting:
+            if item.chunk.call is call:
+                found.append(item)
+                count_max -= item.count
+                if count_max <= 0:
+                    break
+        for item in found:
+            self._waiting.remove(item)
+            self._waiting_messages -= item.count
+            self._waiting_bytes -= item.size
+        return [item.chunk for item in found]
 
     def drop_all(self) -> list[Chunk]:
         """Remove and return all messages that are not settled; the send queue is as new afterwards."""

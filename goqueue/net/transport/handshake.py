@@ -12,7 +12,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, Event, RejectConnection, RejectData, Request
 from wsproto.utilities import RemoteProtocolError
 
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, WrongPort
 from goqueue.net.wire.errors import ConnectionLost, HandshakeRefused
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
@@ -20,6 +20,9 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 HANDSHAKE_TIMEOUT = 10
 HEAD_SIZE_MAX = 64 * 1024
 REFUSAL_SIZE_MAX = 1024
+UPGRADE_REQUIRED = 426
+WEBSOCKET_HEADER = b"goqueue-websocket"
+"""With that status: the address that clients should have."""
 END_OF_HEAD = b"\r\n\r\n"
 STREAM_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -32,7 +35,7 @@ async def shake_hands_as_client(stream: trio.abc.Stream, host: str, path: str, h
         event, rest = await _first_event(websocket, stream)
         if isinstance(event, RejectConnection):
             websocket.receive_data(rest)
-            raise HandshakeRefused(await _refusal(websocket, stream, event))
+            raise _error_of(event, await _refused_with(websocket, stream, event))
         if not isinstance(event, AcceptConnection):
             raise HandshakeRefused("the other end does not speak websocket")
         return rest
@@ -106,7 +109,15 @@ def _forbidden(websocket: WSConnection, reason: bytes) -> bytes:
     return head + websocket.send(RejectData(data=reason, body_finished=True))
 
 
-async def _refusal(websocket: WSConnection, stream: trio.abc.Stream, rejection: RejectConnection) -> str:
+def _error_of(rejection: RejectConnection, words: str) -> GoQueueError:
+    address = dict(rejection.headers).get(WEBSOCKET_HEADER)
+    if rejection.status_code == UPGRADE_REQUIRED and address is not None:
+        return WrongPort(words[:REFUSAL_SIZE_MAX], websocket=address.decode("ascii", "replace"))
+    said = words or "it speaks HTTP, but takes no websockets at this address"
+    return HandshakeRefused(f"the other end refused with status {rejection.status_code}: {said}")
+
+
+async def _refused_with(websocket: WSConnection, stream: trio.abc.Stream, rejection: RejectConnection) -> str:
     said = b""
     is_finished = not rejection.has_body
     while not is_finished and len(said) < REFUSAL_SIZE_MAX:
@@ -115,5 +126,4 @@ async def _refusal(websocket: WSConnection, stream: trio.abc.Stream, rejection: 
             is_finished = not isinstance(event, RejectData) or event.body_finished
         if not is_finished:
             websocket.receive_data(await _receive(stream))
-    words = said[:REFUSAL_SIZE_MAX].decode("utf-8", "replace")
-    return f"the other end refused with status {rejection.status_code}: {words}"
+    return said[:REFUSAL_SIZE_MAX].decode("utf-8", "replace")

@@ -1,11 +1,12 @@
 """The messages of the protocol about delayed messages. Each is named by its partition and its original's offset."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
-from goqueue.net.wire.fields import U32, U63, Blob, Many, Range, Uuid
+from goqueue.net.wire.fields import U32, U63, Blob, Many, Range, Size, Uuid
 from goqueue.net.wire.registry import kind
 
 PAGE_MAX = 1_000
+MessageId: TypeAlias = Annotated[bytes, Size(1, 128)]
 
 
 @kind(88, "DelayedEntries")
@@ -29,6 +30,7 @@ class DelayedEntry(NamedTuple):
     delivered_at: U63 | None
     priority: Annotated[int, Range(0, 4)]
     key: Blob | None
+    message_id: MessageId | None = None
 
 
 @kind(89)
@@ -79,3 +81,14 @@ class DelayedCounts(NamedTuple):
     """How many are due before each of the times but not before the one in front of it; the last: later."""
 
     counts: Annotated[tuple[U63, ...], Many]
+
+
+@kind(96, "DelayedEntries")
+class FindDelayed(NamedTuple):
+    """The pending messages that were published with this id, in order of offsets. Most often there is one."""
+
+    topic: Uuid
+    partition: U32
+    message_id: MessageId
+    first: U63 = 0
+    count_max: Annotated[int, Range(1, PAGE_MAX)] = PAGE_MAX

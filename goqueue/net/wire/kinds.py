@@ -43,6 +43,7 @@ Request: TypeAlias = (
     | delay.CancelDelayed
     | delay.MoveDelayed
     | delay.CountDelayed
+    | delay.FindDelayed
 )
 Answer: TypeAlias = (
     wire.Topics

@@ -154,6 +154,10 @@ GOOD: dict[type[Any], Case] = {
         lambda scene: delays.ListDelayed(scene.topic, 0, 0, 10, finished=False),
         lambda _, answer: [entry.offset for entry in answer.entries] == [2],
     ),
+    delays.FindDelayed: (
+        lambda scene: delays.FindDelayed(scene.topic, 0, b"nobody's"),
+        lambda _, answer: (answer.entries, answer.pending) == ((), 1),
+    ),
     delays.CancelDelayed: (
         lambda scene: delays.CancelDelayed(scene.topic, 0, 2),
         lambda _, answer: answer.is_so,

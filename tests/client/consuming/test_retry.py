@@ -1,5 +1,6 @@
 """What `goqueue.Retry` takes, and what a consumer asks of its group by it."""
 
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -54,6 +55,13 @@ def test_what_is_given_is_asked_of_the_group_and_nothing_else() -> None:
         "retry_longest": 60.0,
         "retry_jitter": 0.2,
     }
+
+
+def test_waits_may_be_timedeltas() -> None:
+    given = Retry(first=timedelta(milliseconds=500), longest=timedelta(minutes=2))
+    assert given == Retry(first=0.5, longest=120.0)
+    with pytest.raises(InvalidConfig):
+        Retry(first=timedelta(days=400))
 
 
 def test_a_retry_is_a_value_and_says_what_is_final() -> None:

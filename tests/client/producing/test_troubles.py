@@ -34,7 +34,7 @@ async def test_a_message_that_was_refused_to_the_end_says_why(
         await client.publish("orders", b"fits")
         begin = trio.current_time()
         with pytest.raises(DeliveryTimeout, match=r"the last refusal: .*topic_full") as late:
-            await client.publish("orders", b"does not")
+            await client.publish("orders", b"does not", timeout=120)
         assert trio.current_time() - begin == pytest.approx(120, abs=1)
         assert late.value.last_error == "topic_full"
         assert late.value.reason is not None

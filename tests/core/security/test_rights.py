@@ -127,5 +127,6 @@ def test_the_audit_shows_what_operators_change_and_not_how_messages_flow() -> No
         "ask_offsets",
         "why",
         "list_delayed",
+        "find_delayed",
         "count_delayed",
     }

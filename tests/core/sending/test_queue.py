@@ -1,5 +1,6 @@
 """A producer's row for one partition, against a partition that forgets, refuses and answers late (G4, G11)."""
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given
@@ -347,3 +348,107 @@ def test_the_records_of_a_batch_are_numbered_through() -> None:
     queue = row_with("a", "b", "c")
     batch = taken(queue)
     assert [record.offset for record in decode_records(batch.body(), batch.count, 7)] == [7, 8, 9]
+
+
+# Calls that give up before the others
+
+
+def calls_with(queue: SendQueue, *names: str, size: int = 10, now: float = 0.0) -> dict[str, object]:
+    """A call for each message."""
+    calls = {name: object() for name in names}
+    for name, call in calls.items():
+        queue.add(replace(chunk_of(name, size=size), call=call), now)
+    return calls
+
+
+def test_a_call_that_gives_up_takes_back_what_was_not_sent() -> None:
+    queue = SendQueue()
+    calls = calls_with(queue, "a")
+    taken(queue)
+    calls |= calls_with(queue, "b", "c")
+    expired = queue.withdraw(calls["b"], 1)
+    assert (names_in(expired.unwritten), expired.unknown, expired.begins_anew) == (["b"], [], False)
+    assert names_in(queue.drop_all()) == ["a", "c"]
+
+
+def test_what_was_refused_for_now_is_taken_back_out_of_its_batch() -> None:
+    queue = SendQueue()
+    calls = calls_with(queue, "first")
+    first = taken(queue)
+    calls |= calls_with(queue, "a", "b")
+    queue.confirmed(first)
+    batch = taken(queue)
+    queue.not_written(batch)
+    expired = queue.withdraw(calls["a"], 1)
+    assert (names_in(expired.unwritten), expired.unknown) == (["a"], [])
+    assert (names_of(again := taken(queue)), again.sequence) == (["b"], 1)
+
+
+def test_what_was_sent_is_unknown_and_stays_while_another_call_waits_for_its_batch() -> None:
+    queue = SendQueue()
+    first = calls_with(queue, "first")
+    taken(queue)
+    calls = calls_with(queue, "a", "b", now=0.0)
+    queue.confirmed(queue._under_way[0])
+    batch = taken(queue)
+    assert names_in(queue.withdraw(calls["a"], 1).unknown) == ["a"]
+    queue.unanswered(batch)
+    assert names_of(taken(queue)) == ["a", "b"]
+    assert first
+
+
+def test_a_batch_that_nobody_waits_for_is_not_sent_again() -> None:
+    queue = SendQueue()
+    calls = calls_with(queue, "a")
+    taken(queue)
+    expired = queue.withdraw(calls["a"], 1)
+    assert (names_in(expired.unknown), expired.begins_anew) == (["a", "a"], True)
+    calls_with(queue, "b")
+    assert (names_of(again := taken(queue)), again.sequence) == (["b"], 0)
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32))
+def test_what_is_said_of_a_call_that_gave_up_holds_however_the_line_behaves(count: int, seed: int) -> None:
+    """G11: unwritten stays unwritten, unknown is there once at most, and all others are there once, in order."""
+    random, queue = Random(seed), SendQueue()
+    partitions, written = [Partition()], list[str]()
+    waiting, calls = [f"good {number}" for number in range(count)], dict[str, object]()
+    unwritten, unknown = set[str](), set[str]()
+    line: list[tuple[OutBatch, int, int, list[str], Partition]] = []
+    now = 0.0
+    while waiting or len(queue):
+        now += 0.002
+        for _ in range(random.randint(0, 4)):
+            if waiting:
+                calls |= calls_with(queue, waiting.pop(0), size=random.choice([42, 70_000, 300_000]), now=now)
+        for sends in (False, True):
+            while sends and (batch := queue.next_batch(now)) is not None:
+                line.append((batch, batch.attempt, batch.sequence, names_of(batch), partitions[-1]))
+            for name in [name for name in calls if random.random() < 0.1]:
+                expired = queue.withdraw(calls.pop(name), 1)
+                unwritten |= set(names_in(expired.unwritten))
+                unknown |= set(names_in(expired.unknown))
+                if expired.begins_anew:
+                    partitions.append(Partition())
+        is_cut, is_full = random.random() < 0.2, random.random() < 0.2
+        heard = random.randint(0, len(line)) if is_cut else len(line)
+        for number, (batch, attempt, sequence, content, partition) in enumerate(line):
+            if is_cut and number >= heard and random.random() < 0.5:
+                is_full = True  # lost on its way, and so is everything behind it
+            before = len(partition.log)
+            answer = "full" if is_full else partition.take(sequence, content)
+            written += partition.log[before:]
+            if not queue.awaits(batch, attempt):
+                continue
+            if number >= heard:
+                queue.unanswered(batch)
+            elif answer == "confirmed":
+                queue.confirmed(batch)
+                calls = {name: call for name, call in calls.items() if name not in content}
+            else:
+                queue.not_written(batch)
+        line.clear()
+    assert not unwritten & set(written)
+    assert len(written) == len(set(written))
+    certain = [name for name in (f"good {number}" for number in range(count)) if name not in unwritten | unknown]
+    assert [name for name in written if name in certain] == certain
