@@ -165,6 +165,10 @@ async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: She
         "group", "alter", "billing", "--config", "max_deliveries=7", "--config", "shared=true"
     )
     assert (altered["settings"]["max_deliveries"], altered["settings"]["shared"]) == (7, True)
+    waits = ["--config", "retry_first=0.5", "--config", "retry_longest=90", "--config", "retry_jitter=1e-1"]
+    [altered] = await shell.json("group", "alter", "billing", *waits)
+    found = [altered["settings"][name] for name in ("retry_first", "retry_longest", "retry_jitter")]
+    assert found == [0.5, 90.0, 0.1]
     result = await shell("group", "alter", "billing", "--config", "max_deliveries=default")
     assert (result.exit_code, result.stdout) == (0, "billing was altered\n")
     [described] = await shell.json("group", "describe", "billing")
@@ -332,10 +336,14 @@ async def test_why_of_a_group_that_is_not_there_is_an_error(shell: Shell) -> Non
         (["delayed", "reschedule", "lines", "0", "0"], "--delay or --at"),
         (["delayed", "reschedule", "lines", "0", "0", "--delay", "-1"], "delay"),
         (["group", "alter", "billing", "--config", "max_deliveries=x"], "max_deliveries is x, but must be"),
+        (
+            ["group", "alter", "billing", "--config", "retry_jitter=much"],
+            "retry_jitter is much, but must",
+        ),
         (["consume", "lines", "--group", "bad name"], "bad name"),
         (["consume", "lines", "--group", "g", "--mode", "stream", "--lanes", "strict"], "lanes"),
     ],
-    ids=["no time", "a time before", "no number", "no name", "lanes of a stream"],
+    ids=["no time", "a time before", "no number", "no share", "no name", "lanes of a stream"],
 )
 async def test_what_a_command_cannot_mean_exits_with_two(shell: Shell, arguments: list[str], said: str) -> None:
     result = await shell(*arguments)
