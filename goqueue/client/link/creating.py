@@ -42,8 +42,8 @@ def _as_wanted(topic: Topic, request: wire.CreateTopic) -> Topic:
 
 def _differences(topic: Topic, request: wire.CreateTopic) -> Iterator[str]:
     if len(topic.partitions) != request.partitions:
-        has = len(topic.partitions)
-        yield f"it has {has} partition{'s' if has > 1 else ''}, not {request.partitions}"
+        count = len(topic.partitions)
+        yield f"it has {count} partition{'s' if count > 1 else ''}, not {request.partitions}"
     for name, asked in request.config.items():
         has, wanted = topic.config.get(name), UNLIMITED if asked is None else asked
         if name not in topic.config:
