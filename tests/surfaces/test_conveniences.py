@@ -33,7 +33,7 @@ def run(surface: ModuleType, address: str, program: Program) -> None:
 
     if surface is blocking:
         with blocking.connect(address) as client, pytest.raises(StopIteration):
-            program(client).__await__().send(None)  # type: ignore[attr-defined]  # it never waits
+            program(client).__await__().send(None)  # it never waits
     elif surface is aio:
         asyncio.run(entered())
     else:
