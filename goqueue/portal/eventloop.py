@@ -36,4 +36,10 @@ def check_asyncio_runs() -> None:
 def asyncio_runs() -> bool:
     """In this thread. A program that has not imported asyncio does not run it."""
     asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and asyncio._get_running_loop() is not None
+    if asyncio is None:
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -26,8 +26,12 @@ SECONDS_MAX = 20.0
 
 @pytest.mark.parametrize("surface", SURFACES, ids=lambda surface: surface.__name__)
 def test_a_worker_has_the_same_parameters_everywhere(surface: ModuleType) -> None:
-    for name in ("worker", "Worker"):
-        assert inspect.signature(getattr(surface, name)) == inspect.signature(goqueue.Worker)
+    """The types, too, but for that of the handler: `worker` shows which kind its surface calls."""
+    assert inspect.signature(surface.Worker) == inspect.signature(goqueue.Worker)
+    declared = dict(inspect.signature(goqueue.Worker).parameters)
+    shown = dict(inspect.signature(surface.worker).parameters)
+    handler = shown["handler"]
+    assert shown | {"handler": handler.replace(annotation=declared["handler"].annotation)} == declared
     assert inspect.signature(surface.Worker.stop) == inspect.signature(goqueue.Worker.stop)
     assert list(inspect.signature(surface.Worker.run).parameters) == ["self"]
     assert inspect.signature(surface.Worker.run).return_annotation is goqueue.Worked

@@ -10,14 +10,14 @@ import trio
 
 from goqueue.core.delays.pending import Delays
 from goqueue.core.delays.pendingids import PendingIds
-from goqueue.core.groups.deadletter import one_record
-from goqueue.core.records.record import MESSAGE_ID_HEADER
+from goqueue.core.records.record import MESSAGE_ID_HEADER, headers_at, walk_records
 from goqueue.storage.delays.scan import read_originals
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.segment import Segment
 from goqueue.types import Offset
 
-READ_AT_ONCE = 1_000
+READ_AT_ONCE = 250
+"""Limit of messages in one step: a few milliseconds of work."""
 READ_BYTES_MAX = 1024 * 1024
 STALE_MAX = 10_000
 """Limit of the entries beyond twice the pending messages."""
@@ -62,7 +62,7 @@ class DelayedIds:
         """Returns the offset from which on nothing was read."""
         found, unread_from = await read_originals(log, offsets, READ_BYTES_MAX)
         for offset, record in found.items():
-            message_id = one_record(record).headers.get(MESSAGE_ID_HEADER)
+            message_id = headers_at(memoryview(record), next(walk_records(record, 1))).get(MESSAGE_ID_HEADER)
             if message_id is not None:
                 ids.add(message_id, offset)
         return unread_from

@@ -1,6 +1,8 @@
 """What a program gives to consumers and to the calls about groups: the wrong kind gets a typed error (G14)."""
 
+import json
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +13,9 @@ from goqueue.client.consuming.options import ConsumerOptions, check_seconds, sta
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.groups import altering, asking_why, redriving, resetting
 from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings, check_whole
+from goqueue.client.link.moments import due_of
 from goqueue.client.producing.content import priority_of
+from goqueue.client.producing.options import send_options
 from goqueue.errors import UnknownPartition
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.groups import Why
@@ -232,3 +236,47 @@ def test_resets_and_redrives_refuse_wrong_kinds(
 ) -> None:
     with pytest.raises(error):
         ask(**given)
+
+
+# Lengths of time
+
+
+@pytest.mark.parametrize("length", [timedelta(seconds=-1), timedelta.max, timedelta.min, NAN])
+def test_a_length_of_time_beyond_its_limits_is_refused_as_a_number_would_be(length: Any) -> None:
+    with pytest.raises(goqueue.InvalidConfig, match="visibility_timeout="):
+        ConsumerOptions("orders", group="billing", visibility_timeout=length)
+    with pytest.raises(goqueue.InvalidMessage, match="delay="):
+        due_of(length, None)
+    with pytest.raises(goqueue.InvalidMessage, match=r"deliver_at=.* is no time"):
+        due_of(None, timedelta(seconds=1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ttl", [timedelta(0), timedelta(seconds=-1), NAN, INF, True, "5"])
+def test_a_time_to_live_that_is_none_is_refused(ttl: Any) -> None:
+    with pytest.raises(goqueue.InvalidMessage, match="ttl="):
+        send_options(0, ttl=ttl)
+
+
+def test_lengths_of_time_are_seconds_or_timedeltas() -> None:
+    assert send_options(5, ttl=timedelta(milliseconds=2)).content.expires_at == 2_005
+    assert due_of(timedelta(hours=1), None) == due_of(3600, None)
+    assert ConsumerOptions("o", group="g", visibility_timeout=timedelta(minutes=1)).visibility_seconds == 60
+    assert check_settings("config", {"retention_hours": timedelta(minutes=90), "a_seconds": timedelta(days=1)}) == {
+        "retention_hours": 1.5,
+        "a_seconds": 86_400,
+    }
+    with pytest.raises(goqueue.InvalidConfig, match="'max_bytes' is no length of time"):
+        check_settings("config", {"max_bytes": timedelta(1)})
+
+
+def test_a_priority_is_shown_by_its_name_and_stays_a_number() -> None:
+    high = Priority.HIGH
+    assert (str(high), f"{high}", f"{high:>6}", f"{high:d}", repr(high)) == (
+        *("high", "high", "  high", "1", "<Priority.HIGH: 1>"),
+    )
+    assert (high == 1, high < Priority.LOW, json.dumps([high]), sorted([Priority.LOW, high])) == (
+        *(True, True, "[1]", [high, Priority.LOW]),
+    )
+    assert priority_of(str(high)) is high
+    with pytest.raises(goqueue.InvalidMessage, match=r"critical \(0\), high \(1\)"):
+        priority_of("urgent")
