@@ -7,8 +7,17 @@ import click
 
 from goqueue.cli.messages.consume import message_fields
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.program.output import JSON, Column, output_option, preview, printable, write_json, write_table
-from goqueue.cli.topic import counted, say
+from goqueue.cli.program.output import (
+    JSON,
+    Column,
+    counted,
+    output_option,
+    preview,
+    printable,
+    write_json,
+    write_table,
+)
+from goqueue.cli.topic import say
 from goqueue.client.client import Client
 from goqueue.client.groups import Redriven
 from goqueue.client.link.topics import Topic

@@ -9,7 +9,7 @@ import click
 
 from goqueue.cli.backup.restorepartition import restore_partition
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
 from goqueue.client.client import Client
 from goqueue.client.link.topics import HeldSegments, Partition, Topic
@@ -258,7 +258,3 @@ def _list_row(topic: Topic) -> list[str]:
 
 def say(output: str, fields: dict[str, Any], sentence: str) -> None:
     write_json(fields) if output == JSON else click.echo(printable(sentence))
-
-
-def counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

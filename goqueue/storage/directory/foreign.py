@@ -1,9 +1,9 @@
 """Whose a directory is, before the broker writes the first byte into it.
 
 A data directory by a wrong name is often a directory of something else: a home, a project, a mount point. It is
-recognised by names that goqueue does not use, while nothing that goqueue writes is there: neither a sound `meta.json`
-nor the log of topics nor a folder of a partition. What is found so is left as it is. Dot files and `lost+found` belong
-to everybody, and additional files beside goqueue's own do no harm.
+recognised by names that goqueue does not use, while nothing that goqueue writes is there: neither a sound
+`meta.json` nor the log of topics nor a folder of a partition. What is found so is left as it is. Dot files and
+`lost+found` belong to everybody, and additional files beside goqueue's own do no harm.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from goqueue.core.names import METADATA_LOG
 from goqueue.errors import ForeignDirectory
 from goqueue.storage.directory.folders import DELETED, IDENTITY, LOGS, STRAY
-from goqueue.storage.disk.reserve import RESERVE
 from goqueue.storage.log.recovery import SEGMENT_NAME
 from goqueue.storage.log.volume import TEMPORARY, Volume
 
 OF_EVERYBODY = "lost+found"
 UNFINISHED = frozenset({"incomplete", "recovered-topics"})
-OWN = frozenset({"lock", "meta.json", DELETED, STRAY, "groups", RESERVE})
+OWN = frozenset({"lock", "meta.json", DELETED, STRAY, "groups", "reserve"})
 DAMAGED = ".damaged"
 NAMES_SHOWN_MAX = 3
 

@@ -1,4 +1,4 @@
-"""A directory of something else is refused before a byte is written; additional files beside a broker's do no harm."""
+"""A directory of something else is refused before a byte is written; files beside a broker's own do no harm."""
 
 from random import Random
 
