@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from goqueue.cli.messages.consume import StartOffset, Time
+from goqueue.cli.messages.consume import PastTime, StartOffset
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
@@ -159,8 +159,8 @@ def alter(name: str, pairs: Sequence[str], force: bool, broker: BrokerAddress, o
 
 @group.command()
 @click.argument("name")
-@click.option("--to", "place", type=StartOffset(), help="Where to begin again.")
-@click.option("--to-time", type=Time(), help="Begin again with messages of this time.")
+@click.option("--to", "place", type=StartOffset(), help="Where to begin again; -20: 20 offsets before each end.")
+@click.option("--to-time", type=PastTime(), help="Begin again with messages of this time, or so long ago: 1h.")
 @click.option("--topic", help="On this topic only.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="On this partition only.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be.")

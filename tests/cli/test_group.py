@@ -208,8 +208,17 @@ async def test_a_group_begins_again_after_a_dry_run(shell: Shell) -> None:
     assert await shell.json("group", "reset", "billing", "--to", "1", "--dry-run") == [moved]
     assert await shell.json("group", "reset", "billing", "--to", "1", "--yes") == [moved]
     assert (await shell("consume", "lines", "--group", "billing")).stdout.splitlines()[0] == "line 1"
+    last = await shell.json("group", "reset", "billing", "--to", "-2", "--dry-run")
+    assert [each["after"] for each in last] == [3]
+    ago = await shell.json("group", "reset", "billing", "--to-time", "1h", "--dry-run")
+    assert [each["after"] for each in ago] == [0]
     table = (await shell("group", "reset", "billing", "--to-time", "0", "--topic", "lines", "--yes")).stdout
     assert table.splitlines()[1].split() == ["lines", "0", "5", "0"]
+
+
+async def test_a_new_group_begins_with_the_last_messages(shell: Shell) -> None:
+    result = await shell("consume", "lines", "--group", "billing", "--from", "-2")
+    assert result.stdout.splitlines() == ["line 3", "line 4"]
 
 
 async def test_with_members_a_dry_run_says_what_would_be_and_a_reset_names_force(shell: Shell) -> None:
