@@ -32,6 +32,8 @@ LIST_COLUMNS = [
 ]
 MEMBER_COLUMNS = [
     Column("MEMBER", 6),
+    Column("CLIENT", 6),
+    Column("ADDRESS", 7),
     Column("SUBSCRIPTION", 12),
     Column("SILENT", 6, is_number=True),
     Column("PLACE", 5),
@@ -47,6 +49,7 @@ PARTITION_COLUMNS = [
     Column("DAMAGED", 7, is_number=True),
     Column("MEMBER", 6),
 ]
+OF_QUEUES = ("IN FLIGHT", "RETRIES")
 DAMAGE_COLUMNS = [
     Column("TOPIC", 5),
     Column("PARTITION", 9, is_number=True),
@@ -126,7 +129,7 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         write_json(group_fields(found))
         return
     click.echo(f"{printable(found.name)}  {found.state}, generation {found.generation}\n")
-    write_table(PARTITION_COLUMNS, [_partition_row(each) for each in found.partitions])
+    _write_partitions(found)
     _write_losses(found.partitions)
     click.echo()
     damage = [row for each in found.partitions for row in _damage_rows(each)]
@@ -134,7 +137,7 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         write_table(DAMAGE_COLUMNS, damage)
         click.echo()
     lanes = [row for each in found.partitions for row in _lane_rows(each)]
-    if lanes:
+    if lanes and not _is_stream(found):
         write_table(LANE_COLUMNS, lanes)
         click.echo()
     write_table(MEMBER_COLUMNS, [_member_row(each) for each in found.members])
@@ -288,6 +291,17 @@ def _partition_row(partition: GroupPartition) -> list[str]:
     return [printable(partition.topic), *map(str, numbers), str(partition.waiting), str(partition.damaged), who]
 
 
+def _is_stream(found: Group) -> bool:
+    return found.settings.get("mode") == "stream"
+
+
+def _write_partitions(found: Group) -> None:
+    """A stream commits offsets: nothing of it is in flight, and nothing is tried again."""
+    rows = [_partition_row(each) for each in found.partitions]
+    shown = [at for at, each in enumerate(PARTITION_COLUMNS) if not (_is_stream(found) and each.title in OF_QUEUES)]
+    write_table([PARTITION_COLUMNS[at] for at in shown], [[row[at] for at in shown] for row in rows])
+
+
 def _list_row(found: Group) -> list[str]:
     numbers = (len(found.members), found.lag, found.damaged)
     return [printable(found.name), found.state, *map(str, numbers)]
@@ -331,6 +345,8 @@ def _lane_rows(partition: GroupPartition) -> list[list[str]]:
 def _member_row(member: GroupMember) -> list[str]:
     return [
         printable(member.member_id),
+        printable(member.client),
+        printable(member.address or "-"),
         printable(", ".join(member.topics)),
         f"{member.silent_seconds:.1f} s",
         "away" if member.is_away else "here",

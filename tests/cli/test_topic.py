@@ -51,7 +51,8 @@ async def test_a_topic_is_made_with_three_partitions_and_described(shell: Shell)
     result = await shell("topic", "create", "orders")
     assert (result.exit_code, result.stdout) == (0, "orders was created with 3 partitions\n")
     [described] = await shell.json("topic", "describe", "orders")
-    assert described["partitions"] == [{"partition": number, "start": 0, "end": 0} for number in range(3)]
+    empty = {"start": 0, "end": 0, "messages": 0, "size": 0}
+    assert described["partitions"] == [{"partition": number, **empty} for number in range(3)]
     assert described["config"]["retention_hours"] == 168
     table = (await shell("topic", "describe", "orders")).stdout
     assert described["uuid"] in table
@@ -215,3 +216,34 @@ async def test_somebody_at_a_terminal_is_asked_and_may_say_no(shell: Shell) -> N
     assert (ended.returncode, ended.stdout) == (1, b"")
     assert b"Delete orders and all its messages?" in ended.stderr
     assert len(await shell.json("topic", "list")) == 1
+
+
+async def test_messages_and_bytes_on_disk_are_shown(shell: Shell) -> None:
+    await shell("topic", "create", "orders", "--partitions", "2")
+    async with goqueue.connect(shell.url) as client:
+        async with client.producer("orders") as producer:
+            await producer.send_many([bytes(1_000)] * 30, partition=1)
+        first, second = (await client.topic("orders")).partitions
+    assert (first.messages, first.size, second.messages) == (0, 0, 30)
+    assert second.size is not None
+    assert 30_000 < second.size < 40_000
+    [described] = await shell.json("topic", "describe", "orders")
+    assert described["partitions"][1] == {
+        "partition": 1, "start": 0, "end": 30, "messages": 30, "size": second.size,
+    }  # fmt: skip
+    table = (await shell("topic", "describe", "orders")).stdout.splitlines()
+    assert table[3].split() == ["0", "0", "0", "0", "0B"]
+    assert table[4].split() == ["1", "0", "30", "30", size_text(second.size)]
+    listed = (await shell("topic", "list")).stdout.splitlines()
+    assert listed[1].split() == ["orders", "2", "30", "30", size_text(second.size)]
+
+
+async def test_a_setting_in_bytes_takes_a_size_and_is_shown_as_one(shell: Shell) -> None:
+    given = ["--config", "retention_bytes=1GiB", "--config", "segment_bytes=500MB"]
+    [made] = await shell.json("topic", "create", "orders", *given)
+    assert (made["config"]["retention_bytes"], made["config"]["segment_bytes"]) == (1024**3, 500_000_000)
+    table = (await shell("topic", "describe", "orders")).stdout
+    for name, text in (("retention_bytes", "1GiB"), ("segment_bytes", "500000000"), ("max_message_bytes", "16MiB")):
+        assert [name, text] in [line.split() for line in table.splitlines()]
+    refused = await shell("topic", "alter", "orders", "--config", "retention_bytes=1XiB")
+    assert (refused.exit_code, "retention_bytes" in refused.stderr) == (1, True)

@@ -88,6 +88,7 @@ def _join_of(session: BrokerSession, request: wire.JoinGroup) -> Join:
         request.is_static,
         session.number,
         request.instance,
+        session.address,
     )
 
 

@@ -239,7 +239,7 @@ async def _read(
 ) -> None:
     await _check_offset(client, wanted)
     written = 0
-    async with aclosing(_messages(client, wanted)) as messages:
+    async with aclosing(selected(client, wanted)) as messages:
         async for message in messages:
             if not wanted.includes(message):
                 continue
@@ -250,7 +250,7 @@ async def _read(
                 return
 
 
-async def _messages(client: Client, wanted: WantedMessages) -> AsyncGenerator[Message, None]:
+async def selected(client: Client, wanted: WantedMessages) -> AsyncGenerator[Message, None]:
     on_damaged = partial(_say_skipped, wanted.topic) if wanted.skip_damaged else None
     topic, partition, ends = wanted.topic, wanted.partition, dict[int, Offset]()
     if wanted.last is not None:

@@ -214,6 +214,8 @@ class MemberDescription(NamedTuple):
     silent_for_ms: U63
     is_away: bool
     """Its connection ended, or it closed: its place is kept for it."""
+    address: Name | None = None
+    """The client's end of the connection over which it joined."""
 
 
 class LaneDescription(NamedTuple):
