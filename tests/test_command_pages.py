@@ -59,7 +59,7 @@ def run_in_a_shell(script: str, folder: Path, programs: Path) -> subprocess.Comp
         "GOQUEUE_LOG_LEVEL": "error",  # what a broker says is no failure; nor is that the machine is busy
     }
     guarded = f"set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n{script}"
-    return subprocess.run(
+    done = subprocess.run(
         ["bash", "-c", guarded],
         cwd=folder,
         env=environment,
@@ -68,6 +68,9 @@ def run_in_a_shell(script: str, folder: Path, programs: Path) -> subprocess.Comp
         timeout=SECONDS_MAX,
         check=False,
     )
+    # How many messages were published is said on stderr, and is no complaint.
+    done.stderr = re.sub(r"^[0-9]+ messages? published to .*\n", "", done.stderr, flags=re.MULTILINE)
+    return done
 
 
 def test_the_examples_of_the_command_line_run(tmp_path: Path, programs: Path) -> None:

@@ -118,7 +118,7 @@ def list_command(broker: BrokerAddress, output: str) -> None:
         write_table(LIST_COLUMNS, [_list_row(each) for each in groups])
 
 
-@group.command()
+@group.command(short_help="Show a group's members, settings and progress.")
 @click.argument("name")
 @broker_options
 @output_option

@@ -120,11 +120,26 @@ async def test_groups_are_listed_and_described(shell: Shell) -> None:
     assert "nobody" in table
 
 
+async def test_a_stream_is_described_without_what_only_queues_have(shell: Shell) -> None:
+    await shell("consume", "lines", "--group", "audit", "--mode", "stream", "--count", "2")
+    table = (await shell("group", "describe", "audit")).stdout
+    row = "TOPIC  PARTITION  COMMITTED  END  LAG  DAMAGED  MEMBER"
+    assert row in table.splitlines()
+    assert ["lines", "0", "2", "5", "3", "0", "nobody"] in [line.split() for line in table.splitlines()]
+    assert "PRIORITY" not in table
+    await shell("consume", "lines", "--group", "billing", "--count", "2")
+    assert "IN FLIGHT" in (await shell("group", "describe", "billing")).stdout
+
+
 async def test_members_are_described(shell: Shell) -> None:
     async with goqueue.connect(shell.url) as client, client.consumer("lines", group="billing") as consumer:
         [described] = await shell.json("group", "describe", "billing")
         assert [each["member_id"] for each in described["members"]] == [consumer.member_id]
-        assert consumer.member_id in (await shell("group", "describe", "billing")).stdout
+        table = (await shell("group", "describe", "billing")).stdout
+        [row] = [line for line in table.splitlines() if line.startswith(consumer.member_id)]
+        [member] = (await client.group("billing")).members
+        assert (member.address or "").startswith("127.0.0.1:")
+        assert row.split()[:-2] == [member.member_id, member.client, member.address, "lines", "0.0"]
 
 
 async def test_lanes_are_asked_for_and_described(shell: Shell) -> None:

@@ -30,5 +30,4 @@ def size_of(text: str) -> int | None:
     if found is None or factor is None:
         return None
     whole, _, fraction = found[1].partition(".")
-    scaled = int(whole + fraction) * factor
-    return scaled // 10 ** len(fraction) if scaled % 10 ** len(fraction) == 0 else round(float(found[1]) * factor)
+    return (int(whole + fraction) * factor + 10 ** len(fraction) // 2) // int("1" + "0" * len(fraction))

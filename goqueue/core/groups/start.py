@@ -30,7 +30,10 @@ def parse_start(text: object) -> Start:
     if shape is None:
         fault = f"start is {shortened(text)}, but must be earliest, latest, last:N, offset:N or time:MICROSECONDS"
         raise InvalidConfig(fault, faults=[fault])
-    return Start(**{shape[1]: int(shape[2])})
+    number = int(shape[2])
+    if shape[1] == "last":
+        return Start(last=number)
+    return Start(offset=number) if shape[1] == "offset" else Start(time=number)
 
 
 def last_count(text: object) -> int | None:
