@@ -101,8 +101,8 @@ async def _serve(environment: Environment, settings: Settings, output: str) -> N
             connections_max=_connections_max(settings.connections_max),
             process=BrokerProcess(),
         ) as ports:
-            tell_start(ports.start, settings.data)
             _announce(ports, output)
+            tell_start(ports.start, settings.data)
             name = await _told_to_stop(signals)
             logger.info("%s: stopping; clients may finish what they have begun", name)
         tell_end(name, trio.current_time() - began)

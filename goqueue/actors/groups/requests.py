@@ -27,7 +27,7 @@ class Join(Request[MemberState]):
     """When this connection ends the member is lost, unless it came back on another."""
     instance: int = 0
     address: str | None = None
-    """Of the client's end of the connection."""
+    """The client's end of the connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class Start:
     offset: Offset | None = None
     time: Microseconds | None = None
     last: int | None = None
-    """So many offsets before the end. With none of these: the earliest."""
+    """The number of offsets before the end. With none of these: the earliest."""
 
 
 def parse_start(text: object) -> Start:

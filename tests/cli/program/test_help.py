@@ -38,9 +38,9 @@ def test_a_summary_that_does_not_fit_would_be_seen() -> None:
     def group() -> None:
         """Some."""
 
-    group.command("long", help="A summary of so many words that no line of eighty columns can hold it.")(
-        print
-    )
+    group.command(
+        "long", help="A summary so long that no line of a terminal with eighty columns can ever hold all of it."
+    )(print)
     said = CliRunner().invoke(group, ["--help"], terminal_width=WIDTH)
     assert len(cut_short(said.output.splitlines())) == 1
 
