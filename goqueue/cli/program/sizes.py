@@ -1,9 +1,10 @@
 """Sizes for people: 1GiB, 1.5KiB, 512B. Programs get numbers of bytes."""
 
 import re
+from collections.abc import Mapping
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-FACTORS = {unit.lower(): 1024**power for power, unit in enumerate(UNITS)} | {
+FACTORS: Mapping[str, int] = {unit.lower(): 1024**power for power, unit in enumerate(UNITS)} | {
     f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", 1)
 }
 SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([a-zA-Z]{1,3})", re.ASCII)
@@ -30,4 +31,5 @@ def size_of(text: str) -> int | None:
     if found is None or factor is None:
         return None
     whole, _, fraction = found[1].partition(".")
-    return (int(whole + fraction) * factor + 10 ** len(fraction) // 2) // int("1" + "0" * len(fraction))
+    tenths = int("1" + "0" * len(fraction))
+    return (int(whole + fraction) * factor + tenths // 2) // tenths

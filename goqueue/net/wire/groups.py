@@ -23,8 +23,8 @@ class JoinGroup(NamedTuple):
     """Become a member, or come back as one.
 
     `subscription` is one pattern or some names. `start` is where a group begins on a partition it has not seen:
-    `earliest`, `latest`, `last:N`, `offset:N` or `time:MICROSECONDS`. `instance` tells a consumer from one that is started
-    later as the same member: the newest has the place, and the one before it hears `Fenced`.
+    `earliest`, `latest`, `last:N`, `offset:N` or `time:MICROSECONDS`. `instance` tells a consumer from one that is
+    started later as the same member: the newest has the place, and the one before it hears `Fenced`.
     """
 
     group: Name
