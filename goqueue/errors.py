@@ -305,6 +305,12 @@ class DirectoryNotEmpty(StorageError):
     code = "directory_not_empty"
 
 
+class ForeignDirectory(StorageError):
+    """The data directory has files of something else, and none of a broker. It is left as it is."""
+
+    code = "foreign_directory"
+
+
 class IncompleteCopy(StorageError):
     """A backup or a restore that was cut short, or a backup that was changed. It must not be used."""
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, ValidationError
 from pydantic_settings import (
@@ -95,6 +95,12 @@ class Settings(BaseSettings):
         le=1_000_000,
         description="How many websockets may be open at once; those beyond are refused. Half of the file"
         " descriptors that the system grants is the most.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The least that the log on stderr says: debug, info, warning or error."
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="The form of the log: text, or json with an object on each line."
     )
 
     @classmethod

@@ -47,7 +47,7 @@ def config() -> None:
     """Look at the settings of a broker."""
 
 
-@config.command()
+@config.command(short_help="Show each setting, its value and where it came from.")
 @settings_options
 @output_option
 def show(loaded: LoadedSettings, output: str) -> None:

@@ -98,7 +98,7 @@ def of_one_message(command: Callable[..., None]) -> Callable[..., None]:
 partition_option = click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this one only.")
 
 
-@delayed.command("list")
+@delayed.command("list", short_help="Show what waits for its time.")
 @click.argument("topic")
 @partition_option
 @click.option(

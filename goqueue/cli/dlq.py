@@ -7,8 +7,17 @@ import click
 
 from goqueue.cli.messages.consume import message_fields
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.program.output import JSON, Column, output_option, preview, printable, write_json, write_table
-from goqueue.cli.topic import counted, say
+from goqueue.cli.program.output import (
+    JSON,
+    Column,
+    counted,
+    output_option,
+    preview,
+    printable,
+    write_json,
+    write_table,
+)
+from goqueue.cli.topic import say
 from goqueue.client.client import Client
 from goqueue.client.groups import Redriven
 from goqueue.client.link.topics import Topic
@@ -39,7 +48,7 @@ def dlq() -> None:
     """Look at dead letters, and send them back."""
 
 
-@dlq.command("list")
+@dlq.command("list", short_help="Show the topics that have dead letters.")
 @broker_options
 @output_option
 def list_command(broker: BrokerAddress, output: str) -> None:
@@ -53,7 +62,7 @@ def list_command(broker: BrokerAddress, output: str) -> None:
         write_table(LIST_COLUMNS, [[printable(name), str(count), _or_unknown(rest)] for name, count, rest in rows])
 
 
-@dlq.command()
+@dlq.command(short_help="Show the dead letters of a topic.")
 @click.argument("topic")
 @click.option("--group", help="Of this group only.")
 @click.option(
@@ -71,7 +80,7 @@ def show(topic: str, group: str | None, count: int, broker: BrokerAddress, outpu
         write_table(LETTER_COLUMNS, [_letter_row(each) for each in letters])
 
 
-@dlq.command()
+@dlq.command(short_help="Send dead letters back, each once.")
 @click.argument("topic")
 @click.option("--group", help="Those that this group gave up.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Those in this partition.")

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from goqueue.cli.messages.consume import StartOffset, Time
+from goqueue.cli.messages.consume import PastTime, StartOffset
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
-from goqueue.cli.topic import DEFAULT, config_option, confirm, counted, say, yes_option
+from goqueue.cli.topic import DEFAULT, config_option, confirm, say, yes_option
 from goqueue.client.client import Client
 from goqueue.client.groups import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.client.reading.reader import Start
@@ -32,6 +32,8 @@ LIST_COLUMNS = [
 ]
 MEMBER_COLUMNS = [
     Column("MEMBER", 6),
+    Column("CLIENT", 6),
+    Column("ADDRESS", 7),
     Column("SUBSCRIPTION", 12),
     Column("SILENT", 6, is_number=True),
     Column("PLACE", 5),
@@ -47,6 +49,7 @@ PARTITION_COLUMNS = [
     Column("DAMAGED", 7, is_number=True),
     Column("MEMBER", 6),
 ]
+OF_QUEUES = ("IN FLIGHT", "RETRIES")
 DAMAGE_COLUMNS = [
     Column("TOPIC", 5),
     Column("PARTITION", 9, is_number=True),
@@ -115,7 +118,7 @@ def list_command(broker: BrokerAddress, output: str) -> None:
         write_table(LIST_COLUMNS, [_list_row(each) for each in groups])
 
 
-@group.command()
+@group.command(short_help="Show a group's members, settings and progress.")
 @click.argument("name")
 @broker_options
 @output_option
@@ -126,7 +129,7 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         write_json(group_fields(found))
         return
     click.echo(f"{printable(found.name)}  {found.state}, generation {found.generation}\n")
-    write_table(PARTITION_COLUMNS, [_partition_row(each) for each in found.partitions])
+    _write_partitions(found)
     _write_losses(found.partitions)
     click.echo()
     damage = [row for each in found.partitions for row in _damage_rows(each)]
@@ -134,7 +137,7 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         write_table(DAMAGE_COLUMNS, damage)
         click.echo()
     lanes = [row for each in found.partitions for row in _lane_rows(each)]
-    if lanes:
+    if lanes and not _is_stream(found):
         write_table(LANE_COLUMNS, lanes)
         click.echo()
     write_table(MEMBER_COLUMNS, [_member_row(each) for each in found.members])
@@ -159,8 +162,8 @@ def alter(name: str, pairs: Sequence[str], force: bool, broker: BrokerAddress, o
 
 @group.command()
 @click.argument("name")
-@click.option("--to", "place", type=StartOffset(), help="Where to begin again.")
-@click.option("--to-time", type=Time(), help="Begin again with messages of this time.")
+@click.option("--to", "place", type=StartOffset(), help="Where to begin again; -20: 20 offsets before each end.")
+@click.option("--to-time", type=PastTime(), help="Begin again with messages of this time, or so long ago: 1h.")
 @click.option("--topic", help="On this topic only.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="On this partition only.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be.")
@@ -297,6 +300,17 @@ def _partition_row(partition: GroupPartition) -> list[str]:
     return [printable(partition.topic), *map(str, numbers), str(partition.waiting), str(partition.damaged), who]
 
 
+def _is_stream(found: Group) -> bool:
+    return found.settings.get("mode") == "stream"
+
+
+def _write_partitions(found: Group) -> None:
+    """A stream commits offsets: nothing of it is in flight, and nothing is tried again."""
+    rows = [_partition_row(each) for each in found.partitions]
+    shown = [at for at, each in enumerate(PARTITION_COLUMNS) if not (_is_stream(found) and each.title in OF_QUEUES)]
+    write_table([PARTITION_COLUMNS[at] for at in shown], [[row[at] for at in shown] for row in rows])
+
+
 def _list_row(found: Group) -> list[str]:
     numbers = (len(found.members), found.lag, found.damaged)
     return [printable(found.name), found.state, *map(str, numbers)]
@@ -340,6 +354,8 @@ def _lane_rows(partition: GroupPartition) -> list[list[str]]:
 def _member_row(member: GroupMember) -> list[str]:
     return [
         printable(member.member_id),
+        printable(member.client),
+        printable(member.address or "-"),
         printable(", ".join(member.topics)),
         f"{member.silent_seconds:.1f} s",
         "away" if member.is_away else "here",

@@ -4,7 +4,10 @@ import json
 import logging
 import signal
 import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from random import SystemRandom
+from typing import NoReturn
 from uuid import UUID
 
 import click
@@ -12,9 +15,11 @@ import trio
 
 from goqueue.actors.front.ports import Ports, serving
 from goqueue.cli.config import settings_options
+from goqueue.cli.logs import TEXT, logging_to_stderr
 from goqueue.cli.process import BrokerProcess, keep_freed_memory, postpone_full_collections
 from goqueue.cli.program.output import JSON, output_option, printable
 from goqueue.cli.program.running import Misuse, ended_by_others
+from goqueue.cli.startlines import tell_end, tell_start
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import GoQueueError
 from goqueue.net.transport.origin import Address
@@ -34,13 +39,30 @@ def serve(loaded: LoadedSettings, output: str) -> None:
     _check_node(loaded)
     keep_freed_memory()
     postpone_full_collections()
+    with logging_to_stderr(loaded.settings.log_level, loaded.settings.log_format), _telling_why_it_ends(loaded):
+        trio.run(_serve, environment, loaded.settings, output)
+
+
+@contextmanager
+def _telling_why_it_ends(loaded: LoadedSettings) -> Iterator[None]:
+    """A refusal is a sentence, as of any command. A log of JSON says it in JSON, and a bug with its traceback."""
     try:
         with ended_by_others():
-            trio.run(_serve, environment, loaded.settings, output)
+            yield
     except GoQueueError as error:
-        raise click.ClickException(error.message) from error
+        _end(loaded, error.message, error)
     except OSError as error:
-        raise click.ClickException(f"{error}; choose another place") from error
+        _end(loaded, f"{error}; choose another place", error)
+    except Exception as error:
+        logger.critical("the broker failed; this is a bug to report", exc_info=error)
+        raise SystemExit(1) from None
+
+
+def _end(loaded: LoadedSettings, sentence: str, error: Exception) -> NoReturn:
+    if loaded.settings.log_format == TEXT:
+        raise click.ClickException(sentence) from error
+    logger.critical("%s", sentence)
+    raise SystemExit(1)
 
 
 def _check_node(loaded: LoadedSettings) -> None:
@@ -67,7 +89,8 @@ def _written_node(data: str) -> str | None:
 
 async def _serve(environment: Environment, settings: Settings, output: str) -> None:
     listen, http = Address(*host_and_port(settings.listen)), Address(*host_and_port(settings.http))
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    began = trio.current_time()
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with serving(
             environment,
             settings.data,
@@ -79,8 +102,24 @@ async def _serve(environment: Environment, settings: Settings, output: str) -> N
             process=BrokerProcess(),
         ) as ports:
             _announce(ports, output)
-            async for _ in signals:
-                break
+            tell_start(ports.start, settings.data)
+            name = await _told_to_stop(signals)
+            logger.info("%s: stopping; clients may finish what they have begun", name)
+        tell_end(name, trio.current_time() - began)
+
+
+async def _told_to_stop(signals: AsyncIterator[int]) -> str:
+    """The name of the signal that ends the broker."""
+    async for number in signals:
+        if number != signal.SIGHUP:
+            return signal.Signals(number).name
+        _read_again()
+    raise AssertionError("signals do not end")
+
+
+def _read_again() -> None:
+    """SIGHUP asks for what may change while the broker runs. There is nothing of the kind yet."""
+    logger.info("SIGHUP: there is nothing to read again; settings are read at the start")
 
 
 def _connections_max(asked: int) -> int:

@@ -1,9 +1,12 @@
 """`goqueue stats`: the counters of a broker."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 import click
+import trio
 
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import (
@@ -16,20 +19,56 @@ from goqueue.cli.program.output import (
     write_json,
     write_titles,
 )
+from goqueue.cli.program.running import Misuse
 
+Counters: TypeAlias = Mapping[str, Any]
 COLUMNS = [Column("COUNTER", 7), Column("VALUE", 5, is_number=True)]
 
 
+WATCH_SECONDS = 1.0
+
+
 @click.command()
+@click.option("--watch", is_flag=True, help="Again each second, until Ctrl-C; on a terminal in place.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --watch: end after so many looks.")
 @broker_options
 @output_option
-def stats(broker: BrokerAddress, output: str) -> None:
+def stats(*, watch: bool, count: int | None, broker: BrokerAddress, output: str) -> None:
     """Show what the broker counts."""
-    counters = ask(broker, lambda client: client.stats())
-    if output == JSON:
-        write_json(dict(counters))
-    else:
-        _write_groups(groups_of(counters))
+    if count is not None and not watch:
+        raise Misuse("--count is how often to look; give --watch too")
+    show = _write_line if output == JSON else _write_page if watch and sys.stdout.isatty() else _write_table
+    ask(broker, lambda client: watching(client.stats, show, count if watch else 1))
+
+
+async def watching(
+    look: Callable[[], Awaitable[Counters]], show: Callable[[Counters], None], count: int | None
+) -> None:
+    """Look and show, once each second, however long a look takes."""
+    begun, looks = trio.current_time(), 0
+    while True:
+        show(await look())
+        looks += 1
+        if looks == count:
+            return
+        await trio.sleep_until(max(trio.current_time(), begun + looks * WATCH_SECONDS))
+
+
+def _write_line(counters: Counters) -> None:
+    write_json(dict(counters))
+    sys.stdout.flush()
+
+
+def _write_page(counters: Counters) -> None:
+    """In place of the page before: the terminal keeps one."""
+    click.clear()
+    click.echo(f"{datetime.now(UTC):%H:%M:%S} UTC, until Ctrl-C\n")
+    _write_table(counters)
+
+
+def _write_table(counters: Counters) -> None:
+    _write_groups(groups_of(counters))
+    sys.stdout.flush()
 
 
 def groups_of(counters: Mapping[str, Any]) -> list[list[list[str]]]:

@@ -9,8 +9,9 @@ import click
 
 from goqueue.cli.backup.restorepartition import restore_partition
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
+from goqueue.cli.program.sizes import exact_size_text, size_of, size_text
 from goqueue.client.client import Client
 from goqueue.client.link.topics import HeldSegments, Partition, Topic
 from goqueue.core.settingstable import Hours, Whole
@@ -20,12 +21,22 @@ from goqueue.errors import GoQueueError, PartitionLost
 DEFAULT = "default"
 KINDS = {setting.name: setting.kind for setting in SETTINGS}
 INTEGER_MAX = 2**63 - 1
+BYTES = "_bytes"
+"""The end of the names of settings that are sizes."""
 
-LIST_COLUMNS = [Column("TOPIC", 5), Column("PARTITIONS", 10, is_number=True), Column("OFFSETS", 7, is_number=True)]
+LIST_COLUMNS = [
+    Column("TOPIC", 5),
+    Column("PARTITIONS", 10, is_number=True),
+    Column("OFFSETS", 7, is_number=True),
+    Column("MESSAGES", 8, is_number=True),
+    Column("SIZE", 4, is_number=True),
+]
 PARTITION_COLUMNS = [
     Column("PARTITION", 9, is_number=True),
     Column("START", 5, is_number=True),
     Column("END", 3, is_number=True),
+    Column("MESSAGES", 8, is_number=True),
+    Column("SIZE", 4, is_number=True),
 ]
 DAMAGE_COLUMNS = [Column("PARTITION", 9, is_number=True), Column("OFFSETS", 7), Column("DAMAGED FILE", 12)]
 HELD_COLUMNS = [
@@ -35,7 +46,7 @@ HELD_COLUMNS = [
     Column("NOT DONE", 8, is_number=True),
     Column("FROM", 4, is_number=True),
     Column("SEGMENTS", 8, is_number=True),
-    Column("BYTES", 5, is_number=True),
+    Column("SIZE", 4, is_number=True),
 ]
 SETTING_COLUMNS = [Column("SETTING", 7), Column("VALUE", 5)]
 
@@ -113,7 +124,7 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         if rows:
             write_table(columns, rows)
             click.echo()
-    write_table(SETTING_COLUMNS, [[printable(key), printable(str(value))] for key, value in found.config.items()])
+    write_table(SETTING_COLUMNS, [[printable(key), _setting(key, value)] for key, value in found.config.items()])
 
 
 @topic.command()
@@ -191,6 +202,8 @@ def _value_of(key: str, text: str) -> str | int | float:
     """A number if the setting is one. Other text stays text, and the broker says what it must be."""
     if not isinstance(KINDS.get(key), Whole | Hours):
         return text
+    if key.endswith(BYTES) and (size := size_of(text)) is not None:
+        return _within_wire(size, text)
     try:
         return _within_wire(int(text), text)
     except ValueError:
@@ -227,6 +240,8 @@ def topic_fields(topic: Topic) -> dict[str, Any]:
 
 def _partition_fields(partition: Partition) -> dict[str, Any]:
     fields: dict[str, Any] = {"partition": partition.number, "start": partition.start, "end": partition.end}
+    if partition.size is not None and partition.error is None:
+        fields |= {"messages": partition.messages, "size": partition.size}
     if partition.held is not None:
         fields["held"] = asdict(partition.held)
     if partition.damage:
@@ -239,16 +254,30 @@ def _partition_fields(partition: Partition) -> dict[str, Any]:
 def _partition_row(partition: Partition) -> list[str]:
     """A partition that cannot be used has no offsets."""
     if partition.error is not None:
-        return [str(partition.number), _state(partition), "-"]
-    return [str(partition.number), str(partition.start), str(partition.end)]
+        return [str(partition.number), _state(partition), "-", "-", "-"]
+    places = [str(partition.number), str(partition.start), str(partition.end)]
+    return [*places, *_on_disk([partition])]
+
+
+def _on_disk(partitions: Sequence[Partition]) -> list[str]:
+    """Messages and bytes; an older broker does not say."""
+    if any(each.size is None for each in partitions):
+        return ["-", "-"]
+    messages = sum(each.messages or 0 for each in partitions)
+    return [str(messages), size_text(sum(each.size or 0 for each in partitions))]
+
+
+def _setting(key: str, value: object) -> str:
+    is_size = key.endswith(BYTES) and isinstance(value, int)
+    return exact_size_text(value) if is_size and isinstance(value, int) else printable(str(value))
 
 
 def _held_row(held: HeldSegments) -> list[str]:
     """Without a group, nobody has said that anything may go."""
     group = "no group reads it" if held.group is None else printable(held.group)
     begin = "-" if held.committed is None else str(held.committed)
-    segment, figures = f"{held.first}-{held.last}", (held.segments, held.size)
-    return [segment, group, str(held.messages), begin, *map(str, figures)]
+    segment, size = f"{held.first}-{held.last}", size_text(held.size)
+    return [segment, group, str(held.messages), begin, str(held.segments), size]
 
 
 def _state(partition: Partition) -> str:
@@ -257,12 +286,8 @@ def _state(partition: Partition) -> str:
 
 def _list_row(topic: Topic) -> list[str]:
     offsets = sum(each.end - each.start for each in topic.partitions)
-    return [printable(topic.name), str(len(topic.partitions)), str(offsets)]
+    return [printable(topic.name), str(len(topic.partitions)), str(offsets), *_on_disk(topic.partitions)]
 
 
 def say(output: str, fields: dict[str, Any], sentence: str) -> None:
     write_json(fields) if output == JSON else click.echo(printable(sentence))
-
-
-def counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

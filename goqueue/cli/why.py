@@ -8,7 +8,7 @@ from goqueue.client.groups import asking_why
 from goqueue.net.wire.groups import Because
 
 
-@click.command()
+@click.command(short_help="Say why nothing is being delivered to a group.")
 @click.argument("group")
 @click.option("--member", metavar="ID", help="To this member of the group; `goqueue group describe` lists them.")
 @broker_options

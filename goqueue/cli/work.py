@@ -38,7 +38,7 @@ Surface: TypeAlias = Callable[..., Run]
 """Makes a worker from options, and returns the function that runs it."""
 
 
-@click.command()
+@click.command(short_help="Run MODULE:FUNCTION for each message of a group.")
 @click.argument("function", metavar="MODULE:FUNCTION")
 @click.option("--topic", "topics", multiple=True, required=True, help="A name or a pattern. May be given again.")
 @click.option("--group", required=True, help="As a member of this group.")

@@ -277,9 +277,10 @@ class Client(Connected):
         *,
         partition: int | None = None,
         start: Start = "earliest",
-        end: Offset | str | None = None,
+        end: Start | None = None,
     ) -> Reader:
-        """The messages of a topic, without a group. Follows unless `end` is given."""
+        """The messages of a topic, without a group. Follows unless `end` is given: an offset, "latest" or a time,
+        which is looked up once, at the start."""
         self._check_open()
         return Reader(self, topic, partition, start, end)
 

@@ -37,6 +37,8 @@ class GroupMember:
     """Seconds since its last sign of life."""
     is_away: bool = False
     """Its connection ended, or it closed: its assignment is kept for it."""
+    address: str | None = None
+    """Host and port of the client, where it joined; None if the broker does not say, or restarted since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ def _member_of(described: MemberDescription) -> GroupMember:
         described.member_for_ms / 1000,
         described.silent_for_ms / 1000,
         described.is_away,
+        described.address,
     )
 
 

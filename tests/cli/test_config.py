@@ -38,6 +38,8 @@ def test_without_a_word_the_defaults_hold() -> None:
         "node": ("node-1", "default"),
         "disk_free_min": (1024**3, "default"),
         "connections_max": (10_000, "default"),
+        "log_level": ("info", "default"),
+        "log_format": ("text", "default"),
     }
 
 
@@ -52,6 +54,8 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
         "node": ("node-1", "default"),
         "disk_free_min": (1024**3, "default"),
         "connections_max": (10_000, "default"),
+        "log_level": ("info", "default"),
+        "log_format": ("text", "default"),
     }
 
 
@@ -81,7 +85,7 @@ def test_all_faults_are_told_at_once_also_hidden_ones_and_nothing_is_made(tmp_pa
     wanted = [
         f"listn in {file} is not a setting (did you mean 'listen'?)",
         f"http in {file} cannot be used",
-        f"colour in {file} is not a setting (there are data, listen, http, node, disk_free_min, connections_max)",
+        f"colour in {file} is not a setting (there are data, listen, http, node, disk_free_min, connections_max,",
         "GOQUEUE_DATA cannot be used",
         "GOQUEUE_NOED is not a setting (did you mean 'node'?)",
         "--listen cannot be used: 0.0.0.0 is beyond loopback",
@@ -162,3 +166,12 @@ def test_listening_beyond_loopback_is_refused(host: str) -> None:
 def test_an_address_has_a_host_and_a_port() -> None:
     assert host_and_port("localhost:0") == ("localhost", 0)
     assert host_and_port("[::1]:7710") == ("::1", 7710)
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"), [("--log-level", "loud"), ("--log-level", "INFO"), ("--log-format", "xml")]
+)
+def test_another_level_or_form_of_the_log_is_refused(flag: str, text: str) -> None:
+    result = show(flag, text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{flag} cannot be used: input should be" in result.stderr

@@ -120,11 +120,26 @@ async def test_groups_are_listed_and_described(shell: Shell) -> None:
     assert "nobody" in table
 
 
+async def test_a_stream_is_described_without_what_only_queues_have(shell: Shell) -> None:
+    await shell("consume", "lines", "--group", "audit", "--mode", "stream", "--count", "2")
+    table = (await shell("group", "describe", "audit")).stdout
+    row = "TOPIC  PARTITION  COMMITTED  END  LAG  DAMAGED  MEMBER"
+    assert row in table.splitlines()
+    assert ["lines", "0", "2", "5", "3", "0", "nobody"] in [line.split() for line in table.splitlines()]
+    assert "PRIORITY" not in table
+    await shell("consume", "lines", "--group", "billing", "--count", "2")
+    assert "IN FLIGHT" in (await shell("group", "describe", "billing")).stdout
+
+
 async def test_members_are_described(shell: Shell) -> None:
     async with goqueue.connect(shell.url) as client, client.consumer("lines", group="billing") as consumer:
         [described] = await shell.json("group", "describe", "billing")
         assert [each["member_id"] for each in described["members"]] == [consumer.member_id]
-        assert consumer.member_id in (await shell("group", "describe", "billing")).stdout
+        table = (await shell("group", "describe", "billing")).stdout
+        [row] = [line for line in table.splitlines() if line.startswith(consumer.member_id)]
+        [member] = (await client.group("billing")).members
+        assert (member.address or "").startswith("127.0.0.1:")
+        assert row.split()[:-2] == [member.member_id, member.client, member.address, "lines", "0.0"]
 
 
 async def test_lanes_are_asked_for_and_described(shell: Shell) -> None:
@@ -212,8 +227,17 @@ async def test_a_group_begins_again_after_a_dry_run(shell: Shell) -> None:
     assert await shell.json("group", "reset", "billing", "--to", "1", "--dry-run") == [moved]
     assert await shell.json("group", "reset", "billing", "--to", "1", "--yes") == [moved]
     assert (await shell("consume", "lines", "--group", "billing")).stdout.splitlines()[0] == "line 1"
+    last = await shell.json("group", "reset", "billing", "--to", "-2", "--dry-run")
+    assert [each["after"] for each in last] == [3]
+    ago = await shell.json("group", "reset", "billing", "--to-time", "1h", "--dry-run")
+    assert [each["after"] for each in ago] == [0]
     table = (await shell("group", "reset", "billing", "--to-time", "0", "--topic", "lines", "--yes")).stdout
     assert table.splitlines()[1].split() == ["lines", "0", "5", "0"]
+
+
+async def test_a_new_group_begins_with_the_last_messages(shell: Shell) -> None:
+    result = await shell("consume", "lines", "--group", "billing", "--from", "-2")
+    assert result.stdout.splitlines() == ["line 3", "line 4"]
 
 
 async def test_with_members_a_dry_run_says_what_would_be_and_a_reset_names_force(shell: Shell) -> None:

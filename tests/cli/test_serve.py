@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -203,3 +205,94 @@ async def publishes(url: str) -> bool:
 async def test_how_much_of_the_disk_stays_free_can_be_said(tmp_path: Path, least: str, takes: bool) -> None:
     async with child("goqueue", *arguments(tmp_path), "--disk-free-min", least) as process:
         assert await publishes((await announced(process))["websocket"]) == takes
+
+
+# The log
+
+
+def record_of(line: str) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(line)
+    assert list(fields)[:4] == ["time", "level", "logger", "message"]
+    return fields
+
+
+def lines_of(log: Path) -> list[str]:
+    return log.read_text().splitlines() if log.exists() else []
+
+
+async def one_run(data: Path, log: Path, *more: str, number: signal.Signals = signal.SIGTERM) -> list[str]:
+    """Start a broker, make a topic if there is none, and end it; the lines of its log."""
+    before = len(lines_of(log))
+    async with child("goqueue", *arguments(data), *more, log=log) as process:
+        async with goqueue.connect((await announced(process))["websocket"]) as client:
+            if not await client.topics():
+                await client.create_topic("orders", partitions=2)
+            await client.publish("orders", b"one")
+        assert await ended_by(process, number) == 0
+        assert len(process.lines) == 1
+    return lines_of(log)[before:]
+
+
+async def test_the_log_begins_with_what_was_found_and_ends_with_why_it_ended(tmp_path: Path) -> None:
+    first, new, *_, last = await one_run(tmp_path / "data", tmp_path / "log")
+    assert f"goqueue {goqueue.__version__}, node node-1, data directory {tmp_path}/data (new), 0 topics" in first
+    assert re.search(
+        r" INFO    goqueue.serve .* ready after \d+\.\d{3} s: 0 segments, .* no torn tail; no damage$", first
+    )
+    assert "data is a new data directory" in new
+    assert re.search(r"  stopped by SIGTERM after \d+\.\d{3} s; everything that was accepted is on disk$", last)
+    first, *_, last = await one_run(tmp_path / "data", tmp_path / "log", number=signal.SIGINT)
+    assert "(existing), 1 topic, 2 partitions, ready after" in first
+    assert "stopped by SIGINT" in last
+
+
+async def test_a_log_of_json_has_facts_and_the_audit(tmp_path: Path) -> None:
+    lines = await one_run(tmp_path / "data", tmp_path / "log", "--log-format", "json")
+    first, *others = map(record_of, lines)
+    facts = {"node": "node-1", "data": f"{tmp_path}/data", "is_new": True, "topics": 0, "torn_tails": 0}
+    assert first["facts"].items() >= facts.items()
+    [audit] = [each["audit"] for each in others if each["logger"] == "goqueue.audit"]
+    assert (audit["request"], audit["resource"], audit["outcome"]) == ("create_topic", "topic:orders", "done")
+    assert others[-1]["facts"]["reason"] == "SIGTERM"
+
+
+async def test_a_torn_tail_is_counted_in_the_first_line(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with child("goqueue", *arguments(data)) as process:
+        async with goqueue.connect((await announced(process))["websocket"]) as client:
+            await client.create_topic("orders", partitions=1)
+            await client.publish("orders", b"one")
+        assert await ended_by(process, signal.SIGKILL) == -signal.SIGKILL
+    with (data / "logs/orders/0/00000000000000000000.log").open("ab") as file:
+        file.write(b"half a batch")
+    lines = await one_run(data, tmp_path / "log")
+    [first] = [line for line in lines if "ready after" in line]
+    assert "1 segment, " in first
+    assert "1 torn tail cut off; no damage" in first
+
+
+@pytest.mark.parametrize("level", ["warning", "error"])
+async def test_a_higher_level_says_less(tmp_path: Path, level: str) -> None:
+    said = await one_run(tmp_path / "data", tmp_path / "log", "--log-level", level)
+    assert [line for line in said if "the event loop stood still" not in line] == []
+
+
+async def test_sighup_ends_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with child("goqueue", *arguments(tmp_path / "data"), log=log) as process:
+        ports = await announced(process)
+        process.process.send_signal(signal.SIGHUP)
+        with trio.fail_after(SECONDS_MAX):
+            while not any("SIGHUP: there is nothing to read again" in line for line in lines_of(log)):
+                assert (await healthz(ports["http"])).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert await ended_by(process, signal.SIGTERM) == 0
+
+
+def test_a_directory_of_something_else_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("pass")
+    for log_format in ("text", "json"):
+        result = CliRunner().invoke(main, [*arguments(tmp_path), "--log-format", log_format])
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+        assert "name a new or an empty directory with --data" in result.stderr
+    assert record_of(result.stderr)["level"] == "critical"
+    assert [path.name for path in tmp_path.iterdir()] == ["shop.py"]

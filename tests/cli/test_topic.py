@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 import goqueue
 from goqueue.cli import main
+from goqueue.cli.program.sizes import size_text
 from goqueue.storage.disk.disk import RealDisk
 from tests.process.brokers import broker_on_loopback
 
@@ -51,7 +52,8 @@ async def test_a_topic_is_made_with_three_partitions_and_described(shell: Shell)
     result = await shell("topic", "create", "orders")
     assert (result.exit_code, result.stdout) == (0, "orders was created with 3 partitions\n")
     [described] = await shell.json("topic", "describe", "orders")
-    assert described["partitions"] == [{"partition": number, "start": 0, "end": 0} for number in range(3)]
+    empty = {"start": 0, "end": 0, "messages": 0, "size": 0}
+    assert described["partitions"] == [{"partition": number, **empty} for number in range(3)]
     assert described["config"]["retention_hours"] == 168
     table = (await shell("topic", "describe", "orders")).stdout
     assert described["uuid"] in table
@@ -100,7 +102,11 @@ async def test_topics_are_listed_by_name_with_what_they_hold(shell: Shell) -> No
     async with goqueue.connect(shell.url) as client:
         await client.publish("zebras", b"stripes")
     rows = [line.split() for line in (await shell("topic", "list")).stdout.splitlines()]
-    assert rows == [["TOPIC", "PARTITIONS", "OFFSETS"], ["apples", "2", "0"], ["zebras", "2", "1"]]
+    assert [row[:4] for row in rows] == [
+        ["TOPIC", "PARTITIONS", "OFFSETS", "MESSAGES"],
+        ["apples", "2", "0", "0"],
+        ["zebras", "2", "1", "1"],
+    ]
     assert [each["name"] for each in await shell.json("topic", "list")] == ["apples", "zebras"]
 
 
@@ -127,7 +133,7 @@ async def test_a_description_says_who_holds_segments_that_acks_would_remove(shel
         "size": size,
     }
     lines = [line.split() for line in (await shell("topic", "describe", "orders")).stdout.splitlines()]
-    assert ["0", "2-3", "billing", "1", "3", "1", str(size)] in lines
+    assert ["0", "2-3", "billing", "1", "3", "1", size_text(size)] in lines
 
 
 async def test_purging_empties_a_topic_and_deleting_removes_it(shell: Shell) -> None:
@@ -136,7 +142,7 @@ async def test_purging_empties_a_topic_and_deleting_removes_it(shell: Shell) -> 
         await client.publish("orders", b"one")
     assert await shell.json("topic", "purge", "orders", "--yes") == [{"topic": "orders", "purged": True}]
     [described] = await shell.json("topic", "describe", "orders")
-    assert described["partitions"] == [{"partition": 0, "start": 1, "end": 1}]
+    assert described["partitions"] == [{"partition": 0, "start": 1, "end": 1, "messages": 0, "size": 0}]
     assert await shell.json("topic", "delete", "orders", "--yes") == [{"topic": "orders", "deleted": True}]
     assert await shell.json("topic", "list") == []
 
@@ -224,3 +230,34 @@ async def test_a_topic_may_be_there_already_if_it_is_as_asked(shell: Shell) -> N
     result = await shell("topic", "create", "orders", "--if-not-exists")
     assert result.exit_code == 1
     assert "it has 2 partitions, not 3" in result.output
+
+
+async def test_messages_and_bytes_on_disk_are_shown(shell: Shell) -> None:
+    await shell("topic", "create", "orders", "--partitions", "2")
+    async with goqueue.connect(shell.url) as client:
+        async with client.producer("orders") as producer:
+            await producer.send_many([bytes(1_000)] * 30, partition=1)
+        first, second = (await client.topic("orders")).partitions
+    assert (first.messages, first.size, second.messages) == (0, 0, 30)
+    assert second.size is not None
+    assert 30_000 < second.size < 40_000
+    [described] = await shell.json("topic", "describe", "orders")
+    assert described["partitions"][1] == {
+        "partition": 1, "start": 0, "end": 30, "messages": 30, "size": second.size,
+    }  # fmt: skip
+    table = (await shell("topic", "describe", "orders")).stdout.splitlines()
+    assert table[3].split() == ["0", "0", "0", "0", "0B"]
+    assert table[4].split() == ["1", "0", "30", "30", size_text(second.size)]
+    listed = (await shell("topic", "list")).stdout.splitlines()
+    assert listed[1].split() == ["orders", "2", "30", "30", size_text(second.size)]
+
+
+async def test_a_setting_in_bytes_takes_a_size_and_is_shown_as_one(shell: Shell) -> None:
+    given = ["--config", "retention_bytes=1GiB", "--config", "segment_bytes=500MB"]
+    [made] = await shell.json("topic", "create", "orders", *given)
+    assert (made["config"]["retention_bytes"], made["config"]["segment_bytes"]) == (1024**3, 500_000_000)
+    table = (await shell("topic", "describe", "orders")).stdout
+    for name, text in (("retention_bytes", "1GiB"), ("segment_bytes", "500000000"), ("max_message_bytes", "16MiB")):
+        assert [name, text] in [line.split() for line in table.splitlines()]
+    refused = await shell("topic", "alter", "orders", "--config", "retention_bytes=1XiB")
+    assert (refused.exit_code, "retention_bytes" in refused.stderr) == (1, True)

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import trio
@@ -44,11 +44,12 @@ class Child:
 
 
 @asynccontextmanager
-async def child(module: str, *arguments: str) -> AsyncIterator[Child]:
-    """A Python process, which is gone when the block ends, however it ends."""
-    process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, cwd=ROOT
-    )
+async def child(module: str, *arguments: str, log: Path | None = None) -> AsyncIterator[Child]:
+    """A Python process, which is gone when the block ends, however it ends. Its stderr goes to `log`, if given."""
+    with nullcontext() if log is None else log.open("ab") as stderr:
+        process = await trio.lowlevel.open_process(
+            [sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT
+        )
     started = Child(process)
     try:
         with trio.fail_after(LIFE_SECONDS_MAX):

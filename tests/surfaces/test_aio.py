@@ -53,6 +53,17 @@ def test_topics_are_made_listed_changed_and_deleted(address: str) -> None:
     with_client(address, body)
 
 
+def test_a_reader_ends_at_a_time(address: str) -> None:
+    async def body(client: aio.Client) -> None:
+        for number in range(4):
+            await client.publish("orders", b"%d" % number)
+        times = [message.timestamp async for message in client.read("orders", end="latest")]
+        assert [message.value async for message in client.read("orders", end=times[2])] == [b"0", b"1"]
+        assert [message.value async for message in client.read("orders", start="last:1", end="latest")] == [b"3"]
+
+    with_client(address, body)
+
+
 def test_a_publish_says_whether_it_was_a_repeat(address: str) -> None:
     async def body(client: aio.Client) -> None:
         first, again = [await client.publish("orders", b"a", message_id="a") for _ in range(2)]

@@ -1,5 +1,7 @@
 """`goqueue.blocking`: the client without an event loop, against a broker on real sockets."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 import goqueue
@@ -63,6 +65,16 @@ def test_a_producer_sends_one_some_and_many_in_order(client: blocking.Client) ->
         assert producer.send_many([]) == []
         producer.send_many_nowait([b"4"])
     assert [message.value for message in client.read("orders", end="latest")] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_reader_ends_at_a_time(client: blocking.Client) -> None:
+    for number in range(4):
+        client.publish("orders", b"%d" % number)
+    times = [message.timestamp for message in client.read("orders", end="latest")]
+    moment = datetime.fromtimestamp(times[2], UTC)
+    for end in (times[2], moment, moment.isoformat()):
+        assert [message.value for message in client.read("orders", end=end)] == [b"0", b"1"]
+    assert [message.value for message in client.read("orders", start="last:1", end="latest")] == [b"3"]
 
 
 def test_a_reader_follows_what_others_publish(client: blocking.Client) -> None:

@@ -70,7 +70,8 @@ class AttachGroup(Request[None]):
     group_id: int
     settings: LedgerSettings
     start: str
-    """`earliest`, `latest`, `offset:N` or `time:MICROSECONDS`; an offset outside the log means its nearer end."""
+    """`earliest`, `latest`, `last:N`, `offset:N` or `time:MICROSECONDS`; an offset outside the log means its nearer
+    end."""
     listener: ActorRef
     member: str | None = None
     generation: int = 0

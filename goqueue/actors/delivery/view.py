@@ -70,6 +70,8 @@ async def start_in(log: Log, start: Start) -> Offset:
     """An offset outside the log is moved to its nearer end."""
     if start.is_latest:
         return log.end_offset
+    if start.last is not None:
+        return max(log.log_start, log.end_offset - start.last)
     if start.time is not None:
         found = await log.offset_at_time(start.time)
         return log.high_watermark if found is None else found  # unsynced messages may be of a later time

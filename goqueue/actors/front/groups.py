@@ -89,6 +89,7 @@ def _join_of(session: BrokerSession, request: wire.JoinGroup) -> Join:
         session.number,
         request.instance,
         request.defaults,
+        session.address,
     )
 
 
@@ -174,7 +175,7 @@ async def _described(
 async def _description(group: DescribedGroup, slices: Slices) -> wire.GroupDescription:
     members, partitions = list[wire.MemberDescription](), list[wire.GroupPartition]()
     for member in group.members:
-        members.append(wire.MemberDescription(*member[:3], _assigned(member.assignment), *member[4:]))
+        members.append(wire.MemberDescription._make((*member[:3], _assigned(member.assignment), *member[4:])))
         await slices.step()
     for partition in group.partitions:
         partitions.append(_described_partition(partition))

@@ -12,6 +12,7 @@ import trio
 from goqueue.actors.front.listener import CONNECTIONS_MAX, PROBES_MAX, Door, HealthPort, WebsocketListener
 from goqueue.actors.node.broker import running_broker
 from goqueue.actors.node.watchdog import Process
+from goqueue.actors.statistics.start import StartReport
 from goqueue.core.log.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
 from goqueue.errors import CannotListen
@@ -27,6 +28,7 @@ Listeners: TypeAlias = Sequence[trio.abc.Listener[Stream]]
 class Ports:
     websocket: Address
     http: Address
+    start: StartReport
 
 
 @asynccontextmanager
@@ -58,7 +60,7 @@ async def serving(
         }
         clients.start_soon(_accept, accepting, doors, clients)
         clients.start_soon(listener.look_after_all)
-        yield Ports(own[0], own[1])
+        yield Ports(own[0], own[1], broker.start)
         accepting.cancel()
         await listener.drain()
         clients.cancel_scope.cancel()

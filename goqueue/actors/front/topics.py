@@ -133,7 +133,8 @@ async def _described(view: TopicView, slices: Slices) -> wire.TopicDescription:
         error = None if each.error is None else error_body(each.error)
         damage = tuple(wire.DamagedOffsets(some.offset, some.end_offset - 1, some.path) for some in each.damage)
         described = wire.PartitionDescription(
-            each.partition, each.leader_epoch, each.start, each.end, error, damage, _held(each)
+            *(each.partition, each.leader_epoch, each.start, each.end, error, damage, _held(each)),
+            *(each.size, each.messages),
         )
         partitions.append(described)
         await slices.step()

@@ -129,6 +129,7 @@ def _describe_member(member: MemberView, standing: MembersStanding) -> Described
         member_for_ms=max(0, round((standing.now - member.since) * 1_000)),
         silent_for_ms=round(member.heartbeat_age * 1_000),
         is_away=not member.is_connected,
+        address=member.address,
     )
 
 

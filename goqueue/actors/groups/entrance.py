@@ -24,6 +24,7 @@ def profile_of(message: Join, settings: GroupSettings) -> MemberProfile:
         message.session_timeout,
         message.is_static,
         message.instance,
+        message.address,
     )
 
 

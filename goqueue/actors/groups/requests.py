@@ -28,6 +28,8 @@ class Join(Request[MemberState]):
     instance: int = 0
     defaults: dict[str, Any] = field(default_factory=dict)
     """Settings for a group that has none yet."""
+    address: str | None = None
+    """The client's end of the connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,9 @@ from goqueue.actors.runtime.reports import ChildReport, log_report
 from goqueue.actors.runtime.restarts import Strategy
 from goqueue.actors.runtime.root import running
 from goqueue.actors.runtime.supervisor import Supervisor
+from goqueue.actors.statistics.start import StartReport
 from goqueue.actors.statistics.statistics import Statistics
+from goqueue.actors.topics.board import topics_board
 from goqueue.actors.topics.janitor import Janitor
 from goqueue.actors.topics.opening import WIDTH
 from goqueue.actors.topics.topics import Topics
@@ -48,6 +50,7 @@ from goqueue.environment import Environment
 from goqueue.storage.directory.datadirectory import DataDirectory, Meta
 from goqueue.storage.disk.reserve import RESERVE_BYTES
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.slices import Slices
 
 TOPICS_STOP_SECONDS = 10.0
 
@@ -65,14 +68,24 @@ class Broker:
     cluster: bytes
     node: str
     statistics: Statistics
+    start: StartReport
     producers: NodeProducers = field(default_factory=NodeProducers)
     session_numbers: Iterator[int] = field(default_factory=lambda: count(1))
     """A number for each session of a client, whatever way it came in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Identify(Request[Meta]):
+class Identity:
     """The cluster and the node to which the data belong."""
+
+    meta: Meta
+    is_new: bool
+    """There were no data in the directory before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identify(Request[Identity]):
+    """Whose data these are."""
 
 
 class Storage(Actor):
@@ -98,9 +111,9 @@ class Storage(Actor):
         await self._volume.reserve.refill()
 
     @answers(Identify)
-    async def identify(self, _: Identify) -> Meta:
+    async def identify(self, _: Identify) -> Identity:
         assert self._directory is not None
-        return self._directory.meta
+        return Identity(self._directory.meta, self._directory.is_new)
 
     def close(self) -> None:
         self._volume.close()
@@ -119,6 +132,7 @@ async def running_broker(
     reserve_bytes: int = RESERVE_BYTES,
 ) -> AsyncIterator[Broker]:
     """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
+    began = trio.current_time()
     volume = Volume(environment.disk)
     budget = CacheBudget()
     statistics = Statistics(volume, data, budget)
@@ -177,7 +191,9 @@ async def running_broker(
         children.append(ChildSpec("watchdog", partial(Watchdog, process, statistics)))
     root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE, report=report))
     async with running(root):
-        meta = await storage.ref.call(Identify())
+        identity = await storage.ref.call(Identify())
+        meta, seconds = identity.meta, trio.current_time() - began
+        start = await _start_report(topics.ref, volume, identity, seconds)
         yield Broker(
             environment,
             topics.ref,
@@ -186,5 +202,12 @@ async def running_broker(
             meta.cluster.bytes,
             meta.node,
             statistics,
+            start,
             volume.producers,
         )
+
+
+async def _start_report(topics: ActorRef, volume: Volume, identity: Identity, seconds: float) -> StartReport:
+    slices = Slices()
+    counts = await (await topics_board(topics)).count(slices)
+    return StartReport(identity.meta.node, identity.is_new, counts, await volume.logs.recovered(slices), seconds)

@@ -118,7 +118,8 @@ async def _view(number: int, ref: ActorRef) -> PartitionView:
     except StorageError as error:
         return PartitionView(number, 0, 0, 0, error)
     hold = board.ledgers.acked.hold()
-    return PartitionView(number, log.leader_epoch, log.log_start, log.end_offset, damage=damage, hold=hold)
+    places = number, log.leader_epoch, log.log_start, log.end_offset
+    return PartitionView(*places, damage=damage, hold=hold, size=log.size, messages=log.records)
 
 
 async def topics_board(topics: ActorRef) -> TopicsBoard:

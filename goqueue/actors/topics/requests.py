@@ -27,6 +27,10 @@ class PartitionView:
     damage: tuple[Damage, ...] = ()
     hold: SegmentHold | None = None
     """What keeps its oldest segment, where acks decide."""
+    size: int = 0
+    """The bytes of all segments."""
+    messages: int = 0
+    """The records on disk: hidden ones count, what compaction removed does not."""
 
 
 @dataclass(frozen=True, slots=True)

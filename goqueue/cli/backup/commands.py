@@ -24,7 +24,7 @@ COLUMNS = [
 ]
 
 
-@click.command()
+@click.command(short_help="Copy everything of a running broker into DIR.")
 @click.argument("directory", metavar="DIR")
 @broker_options
 @output_option
@@ -41,7 +41,7 @@ def backup(directory: str, broker: BrokerAddress, output: str) -> None:
     end(Exit.DAMAGE if any(each.lost for each in done.manifest.partitions) else Exit.SOUND)
 
 
-@click.command()
+@click.command(short_help="Make a data directory from a backup.")
 @click.argument("source", metavar="BACKUP")
 @click.argument("data", metavar="DATA")
 @output_option

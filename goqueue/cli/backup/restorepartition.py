@@ -15,7 +15,7 @@ from goqueue.storage.disk.disk import RealDisk
 from goqueue.types import Offset
 
 
-@click.command("restore-partition")
+@click.command("restore-partition", short_help="Restart a lost partition, empty.")
 @click.argument("place", metavar="TOPIC/PARTITION")
 @click.option("--accept-loss", is_flag=True, help="Do it. Without it nothing is changed.")
 @click.option("--backup", metavar="DIR", help="A backup that knows the partition: its end there counts too.")

@@ -108,7 +108,7 @@ def publish(load: Load, partitions: int, keep: bool, broker: BrokerAddress, outp
     _show(_measured(broker, work), output)
 
 
-@bench.command()
+@bench.command(short_help="Show how fast messages are read.")
 @load_options
 @click.option("--topic", "given", metavar="NAME", help="Read this one instead of publishing first.")
 @broker_options
@@ -140,7 +140,7 @@ async def _read(client: Client, bar: Bar, topic: str, published: Load | None) ->
     return {"messages": count, **_rates(count, size, cost)}
 
 
-@bench.command()
+@bench.command(short_help="Show how long single messages take at a fixed rate.")
 @click.option(
     "--rate",
     type=click.FloatRange(0, 1_000_000, min_open=True),
@@ -193,7 +193,7 @@ def latency(
             _show_histogram("end to end", seen)
 
 
-@bench.command()
+@bench.command(short_help="Show how late delayed messages come.")
 @click.option("--count", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option(
     "--rate",

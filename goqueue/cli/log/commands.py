@@ -21,7 +21,7 @@ def log() -> None:
     """Look at log files and journals, without changing them."""
 
 
-@log.command("verify")
+@log.command("verify", short_help="Check all files in DIR, and change nothing.")
 @click.argument("directory", metavar="DIR")
 @output_option
 def verify_command(directory: str, output: str) -> None:
@@ -37,7 +37,7 @@ def verify_command(directory: str, output: str) -> None:
     end(Exit.DAMAGE if report.damage() else Exit.SOUND)
 
 
-@log.command("dump")
+@log.command("dump", short_help="Show what is in FILE, one of a data directory.")
 @click.argument("file", metavar="FILE")
 @click.option("--records", is_flag=True, help="Show each record of a .log file instead of its batches.")
 @click.option("--from", "from_offset", type=click.IntRange(min=0), metavar="OFFSET", help="Begin at this offset.")

@@ -2,9 +2,12 @@
 
 import json
 import math
+import re
 import sys
+import time
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -13,6 +16,7 @@ from typing import Any, BinaryIO
 import click
 
 from goqueue.cli.messages.consumegroup import check_nothing_is_damaged, check_there, consume_as_member
+from goqueue.cli.messages.last import LAST_MAX, last_messages
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, output_option, printable
 from goqueue.cli.program.running import Misuse
@@ -21,7 +25,9 @@ from goqueue.client.consuming.options import ConsumerOptions
 from goqueue.client.reading.message import Message
 from goqueue.client.reading.reader import Start
 from goqueue.core.groups.settings import ASSIGNORS, REBALANCES
+from goqueue.core.groups.start import last_count
 from goqueue.errors import DamagedData, GoQueueError
+from goqueue.types import Offset
 
 VALUE, NDJSON = "value", "ndjson"
 EARLIEST, LATEST = "earliest", "latest"
@@ -34,41 +40,62 @@ OF_GROUPS = {
     "rebalance": "what a group lets go when members change",
 }
 OFFSET_MAX = 2**63 - 1
+LAST_OFFSETS_MAX = 10**18 - 1
+AGO = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([smhd])", re.ASCII)
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 class StartOffset(click.ParamType[Start]):
-    name = "earliest|latest|OFFSET"
+    """An offset; -20 means 20 offsets before the end of each partition."""
+
+    name = "earliest|latest|OFFSET|-N"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Start:
         text = str(value)
         if text in (EARLIEST, LATEST):
             return text
-        if not (text.isascii() and text.isdecimal()) or len(text) > 19 or int(text) > OFFSET_MAX:
-            self.fail(f"{text!r} is neither earliest, latest nor an offset", param, ctx)
-        return int(text)
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19 or int(digits) > OFFSET_MAX:
+            self.fail(f"{text!r} is neither earliest, latest, an offset nor -N, the last N", param, ctx)
+        return f"last:{min(int(digits), LAST_OFFSETS_MAX)}" if text.startswith("-") else int(text)
 
 
 class Time(click.ParamType[float]):
     """Always a float: to a reader, a whole number is an offset."""
 
     name = "TIME"
+    allowed = "seconds since 1970, or 2026-01-31T12:00:00Z"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            seconds = _seconds(str(value))
+            seconds = self.seconds(str(value))
         except (ValueError, OverflowError):
             seconds = math.nan
         if not 0 <= seconds <= OFFSET_MAX / 1_000_000:
-            self.fail(f"{value!r} is no time; give seconds since 1970, or 2026-01-31T12:00:00Z", param, ctx)
+            self.fail(f"{value!r} is no time; give {self.allowed}", param, ctx)
         return seconds
 
+    def seconds(self, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        moment = datetime.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+class PastTime(Time):
+    """Also how long ago: 30s, 15m, 1h, 3d."""
+
+    allowed = f"{Time.allowed}, or how long ago: 30s, 15m, 1h, 3d"
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self._now = now
+
+    def seconds(self, text: str) -> float:
+        found = AGO.fullmatch(text)
+        if found is None:
+            return super().seconds(text)
+        return max(0.0, self._now() - float(found[1]) * UNIT_SECONDS[found[2]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +117,8 @@ class WantedMessages:
     def __post_init__(self) -> None:
         if self.start is not None and self.from_time is not None:
             raise Misuse("--from and --from-time both say where to begin; give one")
+        if self.last is not None and self.group is None:
+            self._check_last(self.last)
         if self.to_time is not None and self.follow:
             raise Misuse("--to-time ends the reading and --follow never does; give one")
         if self.group is not None and (self.partition is not None or self.to_time is not None):
@@ -102,6 +131,16 @@ class WantedMessages:
             self._check_no_member()
         else:
             self._check_member(self.group)
+
+    def _check_last(self, last: int) -> None:
+        if self.to_time is not None:
+            raise Misuse("--from -N counts from the end and --to-time ends before it; give one")
+        if last > LAST_MAX:
+            raise Misuse(f"--from -{last} is more than the last {LAST_MAX:,}; give --from-time, or an offset")
+
+    @property
+    def last(self) -> int | None:
+        return last_count(self.start)
 
     def _check_no_member(self) -> None:
         for name, meaning in OF_GROUPS.items():
@@ -154,11 +193,15 @@ class WantedMessages:
     help="What members of the group let go when others come or go: what moves, or all.  [default: cooperative]",
 )
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this partition only.")
-@click.option("--from", "start", type=StartOffset(), help="Where to begin.  [default: earliest]")
 @click.option(
-    "--from-time", type=Time(), help="Begin with messages of this time: seconds, or ISO; UTC without zone."
+    "--from", "start", type=StartOffset(), help="Where to begin; -20: with the last 20.  [default: earliest]"
 )
-@click.option("--to-time", type=Time(), help="Leave out messages of this time and later.")
+@click.option(
+    "--from-time",
+    type=PastTime(),
+    help="Begin with messages of this time: seconds, or ISO (UTC without zone), or how long ago, as 1h.",
+)
+@click.option("--to-time", type=PastTime(), help="Leave out messages of this time and later.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after so many messages.")
 @click.option("--follow", is_flag=True, help="Wait for new messages instead of ending.")
 @click.option("--skip-damaged", is_flag=True, help="Go on behind what cannot be read; stderr says what that is.")
@@ -195,10 +238,8 @@ async def _read(
     client: Client, wanted: WantedMessages, line_of: Callable[[Message], bytes], stdout: BinaryIO
 ) -> None:
     await _check_offset(client, wanted)
-    end = None if wanted.follow else LATEST
     written = 0
-    async with client.read(wanted.topic, partition=wanted.partition, start=wanted.begin, end=end) as messages:
-        messages.on_damaged = partial(_say_skipped, wanted.topic) if wanted.skip_damaged else None
+    async with aclosing(selected(client, wanted)) as messages:
         async for message in messages:
             if not wanted.includes(message):
                 continue
@@ -207,6 +248,24 @@ async def _read(
             written += 1
             if written == wanted.count:
                 return
+
+
+async def selected(client: Client, wanted: WantedMessages) -> AsyncGenerator[Message, None]:
+    on_damaged = partial(_say_skipped, wanted.topic) if wanted.skip_damaged else None
+    topic, partition, ends = wanted.topic, wanted.partition, dict[int, Offset]()
+    if wanted.last is not None:
+        last = await last_messages(client, topic, partition, wanted.last, on_damaged)
+        for message in last.messages:
+            yield message
+        if not wanted.follow:
+            return
+        ends |= last.ends
+    end = None if wanted.follow else LATEST
+    async with client.read(topic, partition=partition, start=wanted.begin, end=end) as reader:
+        reader.begin_at = ends
+        reader.on_damaged = on_damaged
+        async for message in reader:
+            yield message
 
 
 def _say_skipped(topic: str, partition: int, damage: DamagedData) -> None:

@@ -24,7 +24,7 @@ import trio
 
 from goqueue.cli.messages.input import message_in_json, message_in_line
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.program.output import JSON, acks_option, output_option, printable
+from goqueue.cli.program.output import JSON, acks_option, counted, output_option, printable
 from goqueue.cli.program.progress import progress_bar
 from goqueue.cli.program.running import Misuse
 from goqueue.client.client import Client
@@ -50,7 +50,7 @@ Advance = Callable[[int], None]
 Parse = Callable[[bytes], dict[str, Any]]
 
 
-@click.command()
+@click.command(short_help="Publish what comes on stdin, line by line.")
 @click.argument("topic")
 @click.option("--format", "line_format", type=click.Choice([LINES, NDJSON]), default=LINES, show_default=True)
 @click.option("--key-separator", metavar="TEXT", help="In lines: what stands between key and value.")
@@ -74,13 +74,42 @@ def produce(
     separator = os.fsencode(key_separator) if key_separator else None
     parse: Parse = message_in_json if line_format == NDJSON else lambda line: message_in_line(line, separator)
     report = _write_published if output == JSON else _write_nothing
+    tally = Tally(report)
+    _tell_who_types(topic)
     with _progress() as advance, _seldom_collecting(), _telling_why_it_waits():
         ask(
             broker,
-            lambda client: Production(client, topic, report, advance, acks, randrange(PARTITIONS_MAX)).run(
+            lambda client: Production(client, topic, tally.note, advance, acks, randrange(PARTITIONS_MAX)).run(
                 lines_of(_read_stdin), parse
             ),
         )
+    _tell_how_many(tally, topic, acks)
+
+
+@dataclass
+class Tally:
+    """Counts what was published."""
+
+    report: "Report"
+    messages: int = 0
+    repeats: int = 0
+
+    def note(self, confirmed: "Sequence[tuple[Line, Published]]") -> None:
+        self.messages += len(confirmed)
+        self.repeats += sum(each.repeated for _, each in confirmed)
+        self.report(confirmed)
+
+
+def _tell_who_types(topic: str) -> None:
+    if sys.stdin.isatty():
+        click.echo(f"each line becomes a message of {printable(topic)}; Ctrl-D ends", err=True)
+
+
+def _tell_how_many(tally: Tally, topic: str, acks: str) -> None:
+    """On stderr: what comes on stdout is for programs. After an error, the error names the line it came to."""
+    repeats = f", {counted(tally.repeats, 'repeat')} among them" if tally.repeats else ""
+    done = "sent unconfirmed" if acks == "none" else "published"
+    click.echo(f"{counted(tally.messages, 'message')} {done} to {printable(topic)}{repeats}", err=True)
 
 
 @contextmanager

@@ -72,6 +72,10 @@ def readable(time: Microseconds) -> str:
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 # Printing
 
 

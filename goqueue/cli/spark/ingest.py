@@ -26,7 +26,7 @@ PLACES = ("earliest", "latest")
 SCHEMA_BYTES_MAX = 16 * 1024 * 1024
 
 
-@click.command()
+@click.command(short_help="Write topics to a table of Parquet files.")
 @click.option("--topic", "topics", required=True, multiple=True, help="Which to read; may be given several times.")
 @click.option("--to", "path", required=True, metavar="PATH", help="The table's folder, wherever Spark can write.")
 @click.option(

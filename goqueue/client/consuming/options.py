@@ -16,6 +16,7 @@ from goqueue.client.link.arguments import check_flag, check_offset, check_second
 from goqueue.client.link.moments import UNREADABLE, clamped_microseconds_of
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.start import last_count
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.names import check_group_name
 from goqueue.errors import GoQueueError, InvalidName
@@ -157,8 +158,8 @@ def _check_of_mode(options: ConsumerOptions) -> None:
 
 
 def start_text(start: Start) -> str:
-    """The start for the wire: `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`."""
-    if start in ("earliest", "latest"):
+    """The start for the wire: `earliest`, `latest`, `last:N`, `offset:N` or `time:MICROSECONDS`."""
+    if start in ("earliest", "latest") or last_count(start) is not None:
         return str(start)
     if type(start) is int:
         return f"offset:{check_offset('start', start)}"
@@ -172,5 +173,5 @@ def _microseconds(time: Start) -> int:
         return clamped_microseconds_of(time)
     except UNREADABLE as error:
         raise refusal(
-            f"start={shortened(time)} is neither an offset, 'earliest', 'latest' nor a time ({error})"
+            f"start={shortened(time)} is neither an offset, 'earliest', 'latest', 'last:N' nor a time ({error})"
         ) from None

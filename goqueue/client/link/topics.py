@@ -54,6 +54,10 @@ class Partition:
     """The damage that the broker has found so far."""
     held: HeldSegments | None = None
     """Why its oldest segments stay, if the topic has `retention=acked`; None: nothing holds a finished one."""
+    size: int | None = None
+    """The bytes of its segments on disk; None if the broker does not say."""
+    messages: int | None = None
+    """The records in them: hidden ones count, those that compaction removed do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ def topic_of(description: wire.TopicDescription) -> Topic:
             each.error and error_of(each.error),
             [DamagedRange(*some, some.last - some.first + 1) for some in each.damage],
             each.hold and HeldSegments(*each.hold),
+            each.size,
+            each.messages,
         )
         for each in description.partitions
     ]

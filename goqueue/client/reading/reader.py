@@ -6,9 +6,10 @@ handles one slice, the reader prefetches the next, when there is one.
 It owns no task and no nursery: leaving the loop by `break` leaves nothing running.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
+from reprlib import repr as shortened
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -18,6 +19,7 @@ from goqueue.client.link.caller import Caller
 from goqueue.client.link.moments import UNREADABLE, clamped_microseconds_of
 from goqueue.client.reading.message import Message, Slice
 from goqueue.client.reading.prefetch import AskedAhead
+from goqueue.core.groups.start import last_count
 from goqueue.core.sending.partitioner import check_partition
 from goqueue.errors import Closed, DamagedData, GoQueueError, InvalidMessage, OffsetOutOfRange
 from goqueue.net.wire import messages as wire
@@ -42,9 +44,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Reader:
-    def __init__(
-        self, client: Caller, topic: str, partition: int | None, start: Start, end: Offset | str | None
-    ) -> None:
+    def __init__(self, client: Caller, topic: str, partition: int | None, start: Start, end: Start | None) -> None:
         self._client = client
         self._name = topic
         self._partition = partition
@@ -62,6 +62,8 @@ class Reader:
         self._is_closed = False
         self.on_damaged: Callable[[int, DamagedData], None] | None = None
         """Gets the partition and the damage; then reading goes on behind it. Without it, damage is an error."""
+        self.begin_at: Mapping[int, Offset] = {}
+        """Where to begin on these partitions, in place of `start`."""
 
     async def __aenter__(self) -> "Reader":
         return self
@@ -109,9 +111,11 @@ class Reader:
         count = len(topic.partitions)
         wanted = range(count) if self._partition is None else [check_partition(self._partition, count)]
         for number in wanted:
-            self._positions[number] = self._firsts[number] = await self._first_offset(topic, number)
+            first = self.begin_at.get(number)
+            first = await self._first_offset(topic, number) if first is None else first
+            self._positions[number] = self._firsts[number] = first
             if self._end is not None:
-                self._ends[number] = self._end_offset(topic, number)
+                self._ends[number] = await self._end_offset(topic, number)
         self._topic, self._refreshed_at = topic, trio.current_time()
         self._drop_finished()
 
@@ -123,18 +127,29 @@ class Reader:
             return partition.start
         if self._start == "latest":
             return partition.end
+        if (count := last_count(self._start)) is not None:
+            return max(partition.start, partition.end - count)
         if type(self._start) is int:
             return _checked_offset("start", self._start)
-        request = wire.OffsetAtTime(topic.uuid.bytes, number, _microseconds(self._start))
-        found = (await self._client.call(request, wire.OffsetFound)).offset
-        return partition.end if found is None else found
+        words = "an offset, 'earliest', 'latest', 'last:N' nor a time"
+        return await self._offset_at(topic, number, _microseconds("start", self._start, words))
 
-    def _end_offset(self, topic: "Topic", number: int) -> Offset:
+    async def _end_offset(self, topic: "Topic", number: int) -> Offset:
+        """Looked up once: what comes later is not read, whatever its time."""
         if self._end == "latest":
             return topic.partitions[number].end
         if type(self._end) is int:
             return self._end
-        raise InvalidMessage(f"end={self._end!r} is neither an offset nor 'latest'")
+        assert self._end is not None
+        return await self._offset_at(
+            topic, number, _microseconds("end", self._end, "an offset, 'latest' nor a time")
+        )
+
+    async def _offset_at(self, topic: "Topic", number: int, time: Microseconds) -> Offset:
+        """The first offset at or after the time, else the end."""
+        request = wire.OffsetAtTime(topic.uuid.bytes, number, time)
+        found = (await self._client.call(request, wire.OffsetFound)).offset
+        return topic.partitions[number].end if found is None else found
 
     def _drop_finished(self) -> None:
         for number in [each for each, end in self._ends.items() if self._positions.get(each, end) >= end]:
@@ -219,13 +234,11 @@ class Reader:
         raise error
 
 
-def _microseconds(time: Start) -> Microseconds:
+def _microseconds(name: str, time: Start, others: str) -> Microseconds:
     try:
         return clamped_microseconds_of(time)
     except UNREADABLE as error:
-        raise InvalidMessage(
-            f"start={time!r} is neither an offset, 'earliest', 'latest' nor a time ({error})"
-        ) from None
+        raise InvalidMessage(f"{name}={shortened(time)} is neither {others} ({error})") from None
 
 
 def _checked_offset(name: str, offset: Offset) -> Offset:

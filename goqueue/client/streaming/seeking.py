@@ -7,6 +7,7 @@ from goqueue.client.consuming.options import Start, start_text
 from goqueue.client.link.arguments import check_any_partition, check_offset, refusal
 from goqueue.client.link.caller import Caller
 from goqueue.client.streaming.partition import Key, StreamPartition
+from goqueue.core.groups.start import last_count
 from goqueue.core.groups.subscription import Subscription
 from goqueue.errors import OffsetOutOfRange, StaleGeneration, UnknownPartition
 from goqueue.net.wire import messages as wire
@@ -53,6 +54,8 @@ async def offset_of(client: Caller, assigned: AssignedPartition, to: Start) -> O
         return place.start
     if to == "latest":
         return place.end
+    if (count := last_count(to)) is not None:
+        return max(place.start, place.end - count)
     if type(to) is int:
         return _within(check_offset("to", to), place.start, place.end)
     request = wire.OffsetAtTime(assigned.uuid, assigned.partition, int(start_text(to).removeprefix("time:")))

@@ -49,6 +49,8 @@ class MemberProfile:
     is_static: bool = False
     instance: int = 0
     """Tells apart the consumers that joined under this id."""
+    address: str | None = None
+    """The client's end of the connection over which it joined."""
 
     def check(self) -> None:
         check_member_id(self.id)
@@ -155,6 +157,7 @@ class Member:
             is_connected=self.lost_since is None,
             is_static=self.profile.is_static,
             has_closed=self.is_away,
+            address=self.profile.address,
         )
 
     @property
@@ -183,6 +186,7 @@ class MemberView:
     is_static: bool
     has_closed: bool = False
     """It closed, and its membership is kept for a moment."""
+    address: str | None = None
 
 
 def fenced(member_id: str) -> Fenced:

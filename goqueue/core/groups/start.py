@@ -1,4 +1,4 @@
-"""Where a group begins on a partition: `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`."""
+"""Where a group begins on a partition: `earliest`, `latest`, `last:N`, `offset:N` or `time:MICROSECONDS`."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from goqueue.types import Microseconds, Offset
 
 EARLIEST, LATEST = "earliest", "latest"
 
-_SHAPE = re.compile(r"(offset|time):([0-9]{1,18})")
+_SHAPE = re.compile(r"(offset|time|last):([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class Start:
     is_latest: bool = False
     offset: Offset | None = None
     time: Microseconds | None = None
-    """With none of these: the earliest."""
+    last: int | None = None
+    """The number of offsets before the end. With none of these: the earliest."""
 
 
 def parse_start(text: object) -> Start:
@@ -27,10 +28,18 @@ def parse_start(text: object) -> Start:
         return Start(is_latest=text == LATEST)
     shape = _SHAPE.fullmatch(text) if isinstance(text, str) else None
     if shape is None:
-        fault = f"start is {shortened(text)}, but must be earliest, latest, offset:N or time:MICROSECONDS"
+        fault = f"start is {shortened(text)}, but must be earliest, latest, last:N, offset:N or time:MICROSECONDS"
         raise InvalidConfig(fault, faults=[fault])
     number = int(shape[2])
+    if shape[1] == "last":
+        return Start(last=number)
     return Start(offset=number) if shape[1] == "offset" else Start(time=number)
+
+
+def last_count(text: object) -> int | None:
+    """N of `last:N`, else None."""
+    shape = _SHAPE.fullmatch(text) if isinstance(text, str) else None
+    return int(shape[2]) if shape is not None and shape[1] == "last" else None
 
 
 def check_start(start: object) -> str:

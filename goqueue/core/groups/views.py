@@ -33,6 +33,8 @@ class DescribedMember(NamedTuple):
     silent_for_ms: int
     is_away: bool = False
     """Its connection ended, or it closed: its membership is kept for it."""
+    address: str | None = None
+    """The client's end of the connection over which it joined."""
 
 
 class DescribedPartition(NamedTuple):

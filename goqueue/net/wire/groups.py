@@ -23,8 +23,8 @@ class JoinGroup(NamedTuple):
     """Become a member, or come back as one.
 
     `subscription` is one pattern or some names. `start` is where a group begins on a partition it has not seen:
-    `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`. `instance` tells a consumer from one that is started
-    later as the same member: the newest has the place, and the one before it hears `Fenced`.
+    `earliest`, `latest`, `last:N`, `offset:N` or `time:MICROSECONDS`. `instance` tells a consumer from one that is
+    started later as the same member: the newest has the place, and the one before it hears `Fenced`.
     `defaults` complete the `settings` of a group that has none yet.
     """
 
@@ -218,6 +218,8 @@ class MemberDescription(NamedTuple):
     silent_for_ms: U63
     is_away: bool
     """Its connection ended, or it closed: its place is kept for it."""
+    address: Name | None = None
+    """The client's end of the connection over which it joined."""
 
 
 class LaneDescription(NamedTuple):

@@ -143,6 +143,10 @@ class PartitionDescription(NamedTuple):
     error: Error | None = None
     damage: Annotated[tuple[DamagedOffsets, ...], Many] = ()
     hold: SegmentsHeld | None = None
+    size: U63 | None = None
+    """The bytes of its segments; None: an older broker does not say."""
+    messages: U63 | None = None
+    """The records in them."""
 
 
 class TopicDescription(NamedTuple):

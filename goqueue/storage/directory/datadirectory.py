@@ -10,6 +10,7 @@
 import json
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 from uuid import UUID
 
 from crc32c import crc32c
@@ -18,6 +19,7 @@ from goqueue.core.names import METADATA_LOG
 from goqueue.environment import DirectoryLock
 from goqueue.errors import IncompleteCopy, UnknownFormat
 from goqueue.storage.checkedjson import is_sound, pack
+from goqueue.storage.directory.foreign import foreign_directory, foreign_names
 from goqueue.storage.log.volume import Volume
 
 FORMAT = 1
@@ -37,6 +39,8 @@ class Meta:
 class DataDirectory:
     path: str
     meta: Meta
+    is_new: bool
+    """There were no data in it before."""
     reports: tuple[str, ...]
     """For the operator: what was not as expected, and what the broker did about it."""
     _lock: DirectoryLock
@@ -44,22 +48,34 @@ class DataDirectory:
     @classmethod
     async def open(cls, volume: Volume, path: str, *, node: str, random: Random) -> "DataDirectory":
         """Lock the directory, and create it when it is new. A failed start leaves no lock behind."""
+        await _check_not_foreign(volume, path)
         await volume.make_directories(path)
         lock = volume.disk.lock(f"{path}/{LOCK}")
         try:
             _check_complete(volume, path)
             _check_recovered(volume, path)
-            meta, reports = await _read_or_write_meta(volume, path, Meta(_new_uuid(random), node))
+            found = await _read_meta(volume, path)
+            meta, reports = found.meta or Meta(_new_uuid(random), node), found.reports
+            if found.meta is None:
+                await write_meta(volume, path, meta)
         except BaseException:
             lock.release()
             raise
-        return cls(path, meta, reports, lock)
+        return cls(path, meta, found.is_new, reports, lock)
 
     def log_directory(self, topic: str, partition: int) -> str:
         return f"{self.path}/logs/{topic}/{partition}"
 
     def release(self) -> None:
         self._lock.release()
+
+
+async def _check_not_foreign(volume: Volume, path: str) -> None:
+    """Before anything is written. A directory that a sound mark names as a broker's may have other files."""
+    names = foreign_names(volume, path)
+    is_marked = bool(names) and volume.disk.exists(f"{path}/{META}")
+    if names and not (is_marked and _parse(path, await _meta_bytes(volume, path))):
+        raise foreign_directory(path, names)
 
 
 def _check_complete(volume: Volume, path: str) -> None:
@@ -87,22 +103,33 @@ def _new_uuid(random: Random) -> UUID:
     return UUID(int=random.getrandbits(128), version=4)
 
 
-async def _read_or_write_meta(volume: Volume, path: str, new: Meta) -> tuple[Meta, tuple[str, ...]]:
+class _FoundMeta(NamedTuple):
+    meta: Meta | None = None
+    is_new: bool = False
     reports: tuple[str, ...] = ()
+
+
+async def _read_meta(volume: Volume, path: str) -> _FoundMeta:
+    """What the directory is marked with; a mark that is damaged is set aside."""
     if volume.disk.exists(f"{path}/{META}"):
-        if volume.disk.size(f"{path}/{META}") > META_SIZE_MAX:
-            raise UnknownFormat(f"{path}/{META} is too large to be goqueue's; look what else uses the folder")
-        data = await volume.read_whole(f"{path}/{META}", META_SIZE_MAX)
+        data = await _meta_bytes(volume, path)
         meta = _parse(path, data)
         if meta is not None:
-            return meta, ()
+            return _FoundMeta(meta)
         kept = f"{META}.{crc32c(data):08x}.damaged"  # named by its contents: no copy replaces another
         await volume.replace(path, kept, [data])
-        reports = (f"{path}/{META} was damaged; it is kept as {kept} and a new one was written",)
+        report = f"{path}/{META} was damaged; it is kept as {kept} and a new one was written"
     elif volume.disk.is_directory(f"{path}/logs"):
-        reports = (f"{path}/{META} was missing beside existing logs; a new one was written",)
-    await write_meta(volume, path, new)
-    return new, reports
+        report = f"{path}/{META} was missing beside existing logs; a new one was written"
+    else:
+        return _FoundMeta(is_new=True)
+    return _FoundMeta(reports=(report,))
+
+
+async def _meta_bytes(volume: Volume, path: str) -> bytes:
+    if volume.disk.size(f"{path}/{META}") > META_SIZE_MAX:
+        raise UnknownFormat(f"{path}/{META} is too large to be goqueue's; look what else uses the folder")
+    return await volume.read_whole(f"{path}/{META}", META_SIZE_MAX)
 
 
 async def write_meta(volume: Volume, path: str, meta: Meta) -> None:

@@ -61,6 +61,11 @@ class Log(GrowingLog):
         self.past_changes = 0
         """The number of changes that removed something readers could see: what was read before may be gone."""
 
+    @property
+    def records(self) -> int:
+        """Records of all segments: hidden ones count, those that compaction removed do not."""
+        return sum(segment.summary.records for segment in self._segments)
+
     # Reading
 
     async def read(self, offset: Offset, bytes_max: int, limit: Offset | None = None) -> LogSlice:

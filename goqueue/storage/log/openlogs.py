@@ -62,6 +62,18 @@ class LogsSurvey:
     """By directory, for the logs that have damage."""
 
 
+@dataclass(slots=True)
+class RecoverySurvey:
+    """What the opening of all open logs took, and what it found."""
+
+    segments: int = 0
+    scanned_bytes: int = 0
+    """The bytes that no seal and no recovery point vouched for."""
+    torn_tails: int = 0
+    """The ends that were cut off, which nobody was promised."""
+    damaged_ranges: int = 0
+
+
 class OpenLogs:
     def __init__(self) -> None:
         self._logs: dict[str, GrowingLog] = {}
@@ -92,6 +104,17 @@ class OpenLogs:
         """None while the log is not open."""
         log = self._logs.get(directory)
         return None if log is None else LogStanding(log.log_start, log.high_watermark, log.leader_epoch)
+
+    async def recovered(self, slices: Slices) -> RecoverySurvey:
+        survey = RecoverySurvey()
+        for log in list(self._logs.values()):
+            found = log.statistics()
+            survey.segments += found.segments
+            survey.scanned_bytes += found.scanned_bytes
+            survey.torn_tails += len(found.torn)
+            survey.damaged_ranges += len(log.damage_met)
+            await slices.step()
+        return survey
 
     async def survey(self, slices: Slices) -> LogsSurvey:
         """A log that is closed meanwhile is counted as it was then, and once."""

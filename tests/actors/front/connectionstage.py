@@ -23,7 +23,8 @@ from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
-from goqueue.actors.statistics.statistics import Statistics
+from goqueue.actors.statistics.start import StartReport
+from goqueue.actors.statistics.statistics import Statistics, TopicCounts
 from goqueue.actors.topics.board import TopicsBoard
 from goqueue.actors.topics.requests import FindPartition, FindPartitions
 from goqueue.core.groups.views import (
@@ -41,6 +42,7 @@ from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition
 from goqueue.net.transport.transport import memory_transport_pair
 from goqueue.net.wire.groups import ReceivePartition
+from goqueue.storage.log.openlogs import RecoverySurvey
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.slices import Slices
 from goqueue.testing.clock import SimulatedClock
@@ -339,6 +341,7 @@ async def staged(partitions: int = 1, bounds: Bounds | None = None) -> AsyncIter
             cluster=bytes(16),
             node="node-1",
             statistics=Statistics(Volume(disk), "/", CacheBudget()),
+            start=StartReport("node-1", True, TopicCounts(0, 0, 0, 0, 0), RecoverySurvey(), 0.0),
         )
         common, nursery = Common(bounds), await stack.enter_async_context(trio.open_nursery())
         stage = Stage(connected(broker, common, nursery), broker, rows, group, groups, topics, common, nursery)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import goqueue
 from goqueue.cli import main
+from goqueue.cli.messages.consume import PastTime, WantedMessages, selected
 from goqueue.cli.program.asking import BrokerAddress, ask
 from goqueue.storage.disk.disk import RealDisk
 from tests.cli.test_topic import Shell
@@ -51,6 +52,15 @@ SELECTIONS: list[tuple[str, list[int]]] = [
     ("--from 3 --partition 0 --count 1", [3]),
     ("--from 5", []),
     ("--from latest", []),
+    ("--from -2", [3, 4]),
+    ("--from -2 --count 1", [3]),
+    ("--from -9", [0, 1, 2, 3, 4]),
+    ("--from -0", []),
+    ("--from -3 --partition 0", [2, 3, 4]),
+    ("--from -2 --follow --count 2", [3, 4]),
+    ("--from-time 1h", [0, 1, 2, 3, 4]),
+    ("--to-time 1h", []),
+    ("--from-time 1d --to-time 0s", [0, 1, 2, 3, 4]),
     ("--count 9", [0, 1, 2, 3, 4]),
     ("--follow --count 5", [0, 1, 2, 3, 4]),
     ("--from-time 2020-01-01 --count 1", [0]),
@@ -71,6 +81,43 @@ async def test_a_span_of_time_has_its_begin_and_not_its_end(shell: Shell) -> Non
     assert len(set(times)) == 5
     found = await shell.json("consume", "lines", "--from-time", repr(times[1]), "--to-time", repr(times[3]))
     assert [each["offset"] for each in found] == [1, 2]
+
+
+async def test_the_last_messages_of_all_partitions_are_the_newest_in_order_of_time(shell: Shell) -> None:
+    async with goqueue.connect(shell.url) as client:
+        for number in range(9):
+            await client.publish("orders", b"%d" % number, partition=0 if number < 5 else number % 3)
+    result = await shell("consume", "orders", "--from", "-6")
+    assert result.stdout.split() == ["3", "4", "5", "6", "7", "8"]
+
+
+async def test_hidden_records_do_not_count_among_the_last(shell: Shell) -> None:
+    async with goqueue.connect(shell.url) as client:
+        for _ in range(30):
+            await client.publish("lines", b"later", delay=3_600)
+    result = await shell("consume", "lines", "--from", "-3")
+    assert result.stdout.splitlines() == ["line 2", "line 3", "line 4"]
+
+
+async def test_behind_the_last_messages_come_the_next_ones(shell: Shell) -> None:
+    wanted = WantedMessages(
+        topic="orders", group=None, mode=None, lanes=None, assignor=None, rebalance=None, partition=None,
+        start="last:1", from_time=None, to_time=None, count=None, follow=True, skip_damaged=False,
+    )  # fmt: skip
+    async with goqueue.connect(shell.url) as client, aclosing(selected(client, wanted)) as messages:
+        await client.publish("orders", b"before", partition=1)
+        values = [(await anext(messages)).value]
+        for partition in range(3):
+            await client.publish("orders", b"after", partition=partition)
+        with trio.fail_after(LIFE_SECONDS_MAX):
+            values += [(await anext(messages)).value for _ in range(3)]
+    assert values == [b"before", b"after", b"after", b"after"]
+
+
+def test_how_long_ago_is_a_time() -> None:
+    past = PastTime(lambda: 1_000_000.0)
+    wanted = {"30s": 999_970.0, "15m": 999_100.0, "1.5h": 994_600.0, "3d": 740_800.0, "9999d": 0.0, "17": 17.0}
+    assert {text: past.convert(text, None, None) for text in wanted} == wanted
 
 
 async def test_an_object_has_all_that_a_message_has(shell: Shell) -> None:
@@ -116,10 +163,14 @@ async def test_an_offset_of_several_partitions_says_nothing(shell: Shell) -> Non
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--from", "-1"],
         ["--from", "soon"],
         ["--from", str(2**63)],
         ["--from-time", "yesterday"],
+        ["--from-time", "1y"],
+        ["--from-time", "-1h"],
+        ["--from", "-"],
+        ["--from", "-10001"],
+        ["--from", "-2", "--to-time", "1h"],
         ["--from-time", "nan"],
         ["--from-time", "1e300"],
         ["--from", "1", "--from-time", "1"],

@@ -43,9 +43,9 @@ async def values(shell: Shell) -> list[bytes]:
     return sorted([message.value for message in await stored(shell)])
 
 
-async def test_each_line_is_a_value_and_nothing_is_said(shell: Shell) -> None:
+async def test_each_line_is_a_value_and_stdout_says_nothing(shell: Shell) -> None:
     result = await shell("produce", "orders", stdin=b"one\n\n\xff two\nthree")
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout) == (0, "")
     assert await values(shell) == [b"", b"one", b"three", b"\xff two"]
 
 
@@ -350,3 +350,28 @@ def test_why_it_waits_is_written_to_stderr(capsys: pytest.CaptureFixture[str]) -
         logging.getLogger("goqueue.producer").warning("orders/0 has refused messages for 1.0 s")
     logging.getLogger("goqueue.producer").warning("said to nobody")
     assert capsys.readouterr().err == "orders/0 has refused messages for 1.0 s\n"
+
+
+async def test_how_many_were_published_is_said_on_stderr_at_the_end(shell: Shell) -> None:
+    result = await shell("produce", "orders", stdin=b"a\nb\nc\n")
+    assert (result.stdout, result.stderr) == ("", "3 messages published to orders\n")
+    result = await shell("produce", "orders", "--acks", "none", stdin=b"a\n")
+    assert result.stderr == "1 message sent unconfirmed to orders\n"
+    repeated = b'{"value": "a", "message_id": "m"}\n' * 2
+    result = await shell("produce", "orders", "--format", "ndjson", "-o", "json", stdin=repeated)
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr == "2 messages published to orders, 1 repeat among them\n"
+    assert (await shell("produce", "orders", stdin=b"")).stderr == "0 messages published to orders\n"
+
+
+async def test_who_types_is_told_what_it_waits_for(shell: Shell) -> None:
+    terminal, stdin = pty.openpty()
+    command = [sys.executable, "-m", "goqueue", "produce", "orders"]
+    environment = os.environ | {"GOQUEUE_URL": shell.url}
+    os.write(terminal, b"typed\n\x04")
+    done = await trio.run_process(command, stdin=stdin, capture_stdout=True, capture_stderr=True, env=environment)
+    os.close(stdin)
+    os.close(terminal)
+    first, last = done.stderr.decode().splitlines()
+    assert first == "each line becomes a message of orders; Ctrl-D ends"
+    assert last == "1 message published to orders"

@@ -89,6 +89,61 @@ async def test_a_reader_begins_at_a_time(machine: Machine, autojump_clock: MockC
         assert await values(client.read("orders", start=times[4] + 3600, end="latest")) == []
 
 
+async def test_a_reader_begins_so_many_offsets_before_the_end(machine: Machine, autojump_clock: MockClock) -> None:
+    async with machine.both() as client:
+        await fill(client)
+        assert await values(client.read("orders", start="last:2", end="latest")) == [b"3", b"4"]
+        assert len(await values(client.read("orders", start="last:99", end="latest"))) == 5
+        assert await values(client.read("orders", start="last:0", end="latest")) == []
+
+
+async def test_a_reader_ends_at_a_time(machine: Machine, autojump_clock: MockClock) -> None:
+    """Seconds, a datetime or ISO text; the message of that very time is not read."""
+    async with machine.both() as client:
+        await fill(client)
+        times = [message.timestamp async for message in client.read("orders", end="latest")]
+        third = datetime.fromtimestamp(times[2], UTC)
+        for end in (times[2], third, third.replace(tzinfo=None), third.isoformat()):
+            assert await values(client.read("orders", end=end)) == [b"0", b"1"]
+            assert await values(client.read("orders", start=1, end=end)) == [b"1"]
+        assert await values(client.read("orders", start=times[1], end=times[3])) == [b"1", b"2"]
+        assert await values(client.read("orders", end=0.0)) == []
+        assert await values(client.read("orders", end=2)) == [b"0", b"1"], "a whole number is an offset"
+
+
+async def test_an_end_in_the_future_is_the_end_that_there_is_now(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await fill(client)
+        reader, found = client.read("orders", end=9e9), list[bytes]()
+        async for message in reader:
+            found.append(message.value)
+            if len(found) == 1:
+                await client.publish("orders", b"later")
+        assert found == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_an_end_by_time_is_reached_over_hidden_records(machine: Machine, autojump_clock: MockClock) -> None:
+    async with machine.both() as client:
+        await fill(client, count=2)
+        for _ in range(5):
+            await client.publish("orders", b"hidden", delay=9_000)
+        await trio.sleep(10)
+        await client.publish("orders", b"last")
+        [*_, last] = [message.timestamp async for message in client.read("orders", end="latest")]
+        with trio.fail_after(5):
+            assert await values(client.read("orders", end=last)) == [b"0", b"1"]
+
+
+async def test_what_is_no_end_is_refused(machine: Machine, autojump_clock: MockClock) -> None:
+    async with machine.both() as client:
+        await fill(client, count=1)
+        for end in ("earliest", "soon", True, float("nan"), [1], "last:3"):
+            with pytest.raises(goqueue.InvalidMessage, match="neither an offset, 'latest' nor a time"):
+                await values(client.read("orders", end=end))  # type: ignore[arg-type]
+
+
 async def test_from_the_latest_on_only_what_comes_later_is_read(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
@@ -165,7 +220,7 @@ async def test_much_is_read_in_many_slices_and_each_message_once(
         ({"start": "yesterday"}, goqueue.InvalidMessage),
         ({"start": None}, goqueue.InvalidMessage),
         ({"end": "tomorrow"}, goqueue.InvalidMessage),
-        ({"end": 1.5}, goqueue.InvalidMessage),
+        ({"end": "last:1"}, goqueue.InvalidMessage),
         ({"partition": 1}, UnknownPartition),
         ({"partition": -1}, UnknownPartition),
         ({"partition": "0"}, UnknownPartition),

@@ -154,6 +154,7 @@ def test_a_start_is_read() -> None:
     assert parse_start("latest") == Start(is_latest=True)
     assert parse_start("offset:17") == Start(offset=17)
     assert parse_start("time:0") == Start(time=0)
+    assert parse_start("last:20") == Start(last=20)
 
 
 @pytest.mark.parametrize(

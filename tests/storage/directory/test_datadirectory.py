@@ -197,11 +197,12 @@ async def test_a_note_missing_beside_logs_is_reported(
     directory = await open_directory(volume)
     directory.release()
     await volume.make_directories(directory.log_directory("orders", 0))
-    overwrite(disk, b"batches", directory.log_directory("orders", 0) + "/0.log")
+    segment = directory.log_directory("orders", 0) + "/00000000000000000000.log"
+    overwrite(disk, b"batches", segment)
     disk.remove(META)
     [report] = (await open_directory(volume, seed=2)).reports
     assert f"{META} was missing" in report
-    assert await contents(disk, directory.log_directory("orders", 0) + "/0.log") == b"batches"
+    assert await contents(disk, segment) == b"batches"
 
 
 @pytest.mark.parametrize("newer", [b'{"format": 2}', b'{"format": 2, "cluster": {"id": 5}}', b'{"format": "next"}'])
