@@ -24,7 +24,8 @@ COMMAND_LINE, CONFIGURATION = ROOT / "docs/command-line.md", ROOT / "docs/config
 OPERATIONS = ROOT / "docs/operations.md"
 ON_SPARK = sorted((ROOT / "docs").glob("spark-*.md"))
 """Their examples run with Spark's tests."""
-PLACEHOLDERS = ("DIR", "FILE", "./dev")
+PLACEHOLDERS = ("DIR", "FILE", "./dev", "pip install")
+"""Words of blocks that do not run: they stand for something else, or need the network."""
 SECONDS_MAX = 120
 
 

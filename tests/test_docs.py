@@ -1,5 +1,6 @@
 """Every Python example of the README and the docs runs, and every link leads somewhere."""
 
+import ast
 import json
 import re
 import subprocess
@@ -46,10 +47,20 @@ def broker(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", [name for name in PROGRAMS if name not in OF_SPARK])
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path, broker: str) -> None:
-    script = tmp_path / "example.py"
+    run(page, tmp_path, broker)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/protocol.md"])
+def test_the_examples_that_a_newcomer_tries_run_again(page: str, tmp_path: Path, broker: str) -> None:
+    run(page, tmp_path, broker)
+    run(page, tmp_path, broker)
+
+
+def run(page: str, folder: Path, broker: str) -> None:
+    script = folder / "example.py"
     script.write_text(PROGRAMS[page].replace("ws://127.0.0.1:7710", broker))
     done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, script], cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
 
@@ -59,6 +70,20 @@ def test_links_lead_to_files(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_index_links_every_page() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    assert {name for name in pages if f"]({name})" not in index} == {"index.md"}
+
+
+def test_the_code_that_is_migrated_from_is_python() -> None:
+    """It needs other libraries and their servers, so it is only parsed."""
+    blocks = re.findall(r"^```py\n(.*?)^```", (ROOT / "docs/migrating.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 4
+    for block in blocks:
+        ast.parse(block)
 
 
 def test_the_guarantees_page_names_tests_that_exist() -> None:

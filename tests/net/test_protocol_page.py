@@ -150,6 +150,13 @@ def asks_and_is_answered(client: ClientSession, server: ServerSession, number: i
     assert client.receive(answered) == AnswerReceived(number, cast(Answer, answer))
 
 
+def test_the_whole_client_is_short_and_needs_nothing_of_goqueue() -> None:
+    """That it works against a broker is seen where the examples of all pages run."""
+    [client] = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert "goqueue" not in client
+    assert len([line for line in client.splitlines() if line]) < 60
+
+
 def test_the_delivery_of_the_example_is_the_message_that_was_published() -> None:
     received, settle = (
         decode(example("Received"), FRAME_SIZE_MAX).body,
