@@ -1,7 +1,7 @@
 """What was decided about dead letters, in the ledger of the group that redrives them.
 
-A letter waits until somebody decides. It is sent back or dismissed; then it is done for this group, and stays in the
-log. The ledger alone says that it is done, not what became of it: that is kept here, by letter, as sets of offsets.
+A letter waits until somebody decides. It is sent back or dismissed; then it is done for this group, and stays in
+the log. The ledger alone says that it is done, not what became of it: that is kept here, as sets of offsets.
 Letters of one decision share its time, destination and note.
 
 A letter that is done and of which nothing is known here was sent back by an earlier version of the broker, or long

@@ -255,9 +255,7 @@ class LedgerState:
         self.lanes.settle_all(settled)
         self._note_redriven(under_way.runs, settled, entry)
 
-    def _note_redriven(
-        self, letters: Sequence[DeadRun], settled: OffsetSet, entry: entries.TransferDone
-    ) -> None:
+    def _note_redriven(self, letters: Sequence[DeadRun], settled: OffsetSet, entry: entries.TransferDone) -> None:
         """A letter of another topic that was put back is a decision of its own; what no longer holds the committed
         offset is not noted, since its offset may be another message's by now."""
         for to in dict.fromkeys(letter.to for letter in letters if letter.to is not None):
