@@ -157,6 +157,8 @@ SAME_CLASS_NAMES = {
     "Membership",
     "Partition",
     "Redriven",
+    "DeadLetter",
+    "Dismissed",
     "ResetPartition",
     "Topics",
 }

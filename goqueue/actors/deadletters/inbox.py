@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from goqueue.actors.deadletters.carrier import outline_of
-from goqueue.actors.deadletters.requests import CountDeadLetters, Decided, FindDecisions
+from goqueue.actors.deadletters.requests import CountDeadLetters, Decided, FindLetterDecisions
 from goqueue.actors.metadata.requests import ReadGroup
 from goqueue.actors.partition.board import PartitionBoard, board_of
 from goqueue.actors.runtime.handlers import defers
@@ -51,8 +51,8 @@ class Inbox:
     async def count(self, message: CountDeadLetters, reply: Reply[Sequence[LetterCounts]]) -> None:
         self._host.background(answer, reply, self._count, message)
 
-    @defers(FindDecisions)
-    async def find(self, message: FindDecisions, reply: Reply[Sequence[Decided]]) -> None:
+    @defers(FindLetterDecisions)
+    async def find(self, message: FindLetterDecisions, reply: Reply[Sequence[Decided]]) -> None:
         self._host.background(answer, reply, self._find, message)
 
     async def _count(self, asked: CountDeadLetters) -> Sequence[LetterCounts]:
@@ -79,7 +79,7 @@ class Inbox:
     async def _board(self, letters: TopicOutline, number: int) -> PartitionBoard:
         return await board_of(await self._topics.call(FindPartition(letters.uuid, number)))
 
-    async def _find(self, asked: FindDecisions) -> Sequence[Decided]:
+    async def _find(self, asked: FindLetterDecisions) -> Sequence[Decided]:
         name = dead_letter_topic(asked.topic)
         letters = await outline_of(self._topics, name)
         if letters is None:

@@ -14,7 +14,7 @@ from goqueue.types import Offset
 class Outcome(NamedTuple):
     """Of a redrive or a dismissal."""
 
-    count: int
+    decided: int
     """The number of letters that were decided upon, or would be."""
     waiting: int
     """Those that wait afterwards, or would."""
@@ -69,7 +69,7 @@ class Decided(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FindDecisions(Request[Sequence[Decided]]):
+class FindLetterDecisions(Request[Sequence[Decided]]):
     """What was decided about the letters from `first` to `last`. All others wait."""
 
     topic: str

@@ -9,7 +9,6 @@ from typing import Any
 
 import trio
 
-from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.delivery.requests import SkipDamaged
 from goqueue.actors.front.responders import Responder, Rest
 from goqueue.actors.front.session import BrokerSession
@@ -27,7 +26,6 @@ from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.board import described_topics
 from goqueue.core.groups.member import HEARTBEAT_SECONDS_MAX, check_member_id
-from goqueue.core.groups.redrive import check_redrive
 from goqueue.core.groups.start import check_reset, check_start
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.groups.views import DescribedGroup, DescribedPartition, MemberState, OwnedPartition
@@ -43,7 +41,6 @@ from goqueue.errors import (
     UnknownMember,
 )
 from goqueue.net.wire import groups as wire
-from goqueue.net.wire.errors import TooManyRequests
 from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.fields import PROSE_SIZE_MAX
 from goqueue.net.wire.messages import Done
@@ -225,20 +222,6 @@ async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wir
     return wire.DamagedSkipped(*await ref.call(skipped))
 
 
-async def redrive(session: BrokerSession, request: wire.Redrive) -> wire.Redriven:
-    """A redrive may take long, so there is one at a time on a connection."""
-    check_redrive(
-        request.topic, request.group, request.to, all_groups=request.all_groups, per_second=request.per_second
-    )
-    if session.is_redriving:
-        raise TooManyRequests("a redrive is under way on this connection; wait for its answer")
-    session.is_redriving = True
-    try:
-        return wire.Redriven(*await session.broker.dead_letters.call(RedriveDeadLetters(*request)))
-    finally:
-        session.is_redriving = False
-
-
 async def why(session: BrokerSession, request: wire.Why) -> wire.Because:
     """One at a time on a connection, as with descriptions: it looks at all partitions of the group."""
     name = check_group_name(request.group)
@@ -259,6 +242,5 @@ ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.DeleteGroup: delete_group,
     wire.ResetGroup: reset_group,
     wire.SkipDamaged: skip_damaged,
-    wire.Redrive: redrive,
     wire.Why: why,
 }

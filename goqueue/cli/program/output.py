@@ -72,6 +72,11 @@ def readable(time: Microseconds) -> str:
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def readable_second(seconds: float) -> str:
+    """The moment, to the second."""
+    return f"{readable(int(seconds * 1_000_000))[:19]}Z"
+
+
 # Printing
 
 

@@ -245,7 +245,7 @@ class Begun(Entry):
 
 
 @dataclass(frozen=True, slots=True)
-class Dismissed(Entry):
+class LettersDismissed(Entry):
     """An operator dismisses these dead letters of a delivery to a redrive: they are done."""
 
     nonce: int
@@ -399,7 +399,7 @@ _TABLE = (
     _Kind(18, Repaired, (_whole, _whole, _lane_offsets)),
     _Kind(19, Skipped, (_whole, _whole, _whole, _flag)),
     _Kind(20, Begun, (_whole, _attempt_runs)),
-    _Kind(21, Dismissed, (_whole, _attempt_runs, _whole, _text)),
+    _Kind(21, LettersDismissed, (_whole, _attempt_runs, _whole, _text)),
     _Kind(22, SentAgain, (_offsets, _destination, _text)),
 )
 _KINDS = {kind.entry: kind._replace(names=tuple(each.name for each in fields(kind.entry))) for kind in _TABLE}

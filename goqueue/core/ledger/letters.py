@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
 from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.ledger.decisions import REDRIVEN_SOMETIME, Decision
-from goqueue.core.ledger.entries import Dismissed, SentAgain
+from goqueue.core.ledger.entries import LettersDismissed, SentAgain
 from goqueue.core.ledger.settlements import Settlement
 from goqueue.core.ledger.state import LedgerState
 from goqueue.core.offsetset import OffsetSet
@@ -41,10 +41,10 @@ class LedgerLetters:
 
     def dismiss(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], at: Microseconds, note: str
-    ) -> tuple[Dismissed | None, AttemptRuns]:
+    ) -> tuple[LettersDismissed | None, AttemptRuns]:
         """The entry, if there is something to do, and the stale ones."""
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.ACKED)
-        return (Dismissed(nonce, good, at, note[:NOTE_LENGTH_MAX]) if good else None), stale
+        return (LettersDismissed(nonce, good, at, note[:NOTE_LENGTH_MAX]) if good else None), stale
 
     def send_again(self, letters: OffsetSet, to: Destination) -> SentAgain | None:
         """Those of these letters that were decided upon, and do not leave already."""

@@ -100,7 +100,7 @@ class LedgerState:
                 self._skipped(entry)
             case entries.Begun():
                 self.deliveries.note_begun(entry.nonce, entry.runs)
-            case entries.Dismissed():
+            case entries.LettersDismissed():
                 self._dismissed(entry)
             case entries.SentAgain():
                 self._sent_again(entry)
@@ -263,7 +263,7 @@ class LedgerState:
             self.decisions.note(Decision(Verdict.REDRIVEN, entry.decided, to), sent.without(entry.returned))
         self.decisions.note(Decision(Verdict.RETURNED, entry.decided), entry.returned.common(settled))
 
-    def _dismissed(self, entry: entries.Dismissed) -> None:
+    def _dismissed(self, entry: entries.LettersDismissed) -> None:
         decision = Decision(Verdict.DISMISSED, entry.decided, None, entry.note)
         for offsets in self.deliveries.take(entry.nonce, entry.runs, Settlement.ACKED).values():
             self.lanes.settle_all(offsets)

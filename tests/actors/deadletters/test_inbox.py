@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from goqueue.actors.deadletters.requests import (
     CountDeadLetters,
     DismissDeadLetters,
-    FindDecisions,
+    FindLetterDecisions,
     Outcome,
     RedriveDeadLetters,
 )
@@ -21,7 +21,7 @@ from goqueue.core.groups.redrive import LetterCounts
 from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.ledger.decisions import Decision, Verdict
 from goqueue.core.records.record import encode_record
-from goqueue.net.wire.groups import Redrive
+from goqueue.net.wire.letters import Dismiss, Redrive
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.deadletters.test_redrive import give_up, received, reject, values
 from tests.actors.delivery.gatherers import WatchedDisk, broker
@@ -37,14 +37,12 @@ def disk() -> SimulatedDisk:
     return SimulatedDisk(Random(0))
 
 
-async def redrive(running: Broker, topic: str = "orders", *, again: bool = False, **wanted: Any) -> Outcome:
-    request = Redrive(topic, **wanted)
-    return await running.dead_letters.call(RedriveDeadLetters(*request[:10], again=again))
+async def redrive(running: Broker, topic: str = "orders", **wanted: Any) -> Outcome:
+    return await running.dead_letters.call(RedriveDeadLetters(*Redrive(topic, **wanted)))
 
 
 async def dismiss(running: Broker, topic: str = "orders", **wanted: Any) -> Outcome:
-    given = {"group": None, "partition": None, "offsets": None, "reason": None, "note": "", "messages_max": None}
-    return await running.dead_letters.call(DismissDeadLetters(topic, **{**given, "dry_run": False, **wanted}))
+    return await running.dead_letters.call(DismissDeadLetters(*Dismiss(topic, **wanted)))
 
 
 async def counts(running: Broker, topic: str = "orders") -> tuple[int, int, int]:
@@ -53,7 +51,7 @@ async def counts(running: Broker, topic: str = "orders") -> tuple[int, int, int]
 
 
 async def decisions(running: Broker, partition: int = 0) -> dict[int, Decision]:
-    found = await running.dead_letters.call(FindDecisions("orders", partition, 0, 1_000))
+    found = await running.dead_letters.call(FindLetterDecisions("orders", partition, 0, 1_000))
     return {offset: each for each, runs in found for run in runs for offset in range(run.first, run.last + 1)}
 
 
@@ -256,7 +254,7 @@ async def test_a_letter_whose_topic_goes_meanwhile_waits_on_as_a_copy(
         assert asked.answer == (3, 2, 3, 0, "")
         assert [each.verdict for each in (await decisions(running)).values()] == [1, 3, 3]
         assert await values(running, "orders.dlq") == [*b"a b c b c".split()]
-        assert (await redrive(running, again=True)).count == 3, "what was put back goes as its copy, once"
+        assert (await redrive(running, again=True)).decided == 3, "what was put back goes as its copy, once"
         assert sorted((await values(running, "orders"))[3:]) == [b"a", b"b", b"c"]
 
 

@@ -16,7 +16,7 @@ from goqueue.actors.topics.requests import DeleteTopic
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import Flag, encode_record
 from goqueue.errors import GroupConflict, UnknownGroup, UnknownPartition, UnknownTopic
-from goqueue.net.wire.groups import Redrive
+from goqueue.net.wire.letters import Redrive
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import WatchedDisk, broker
 from tests.actors.groups.groupstage import group_names
@@ -34,7 +34,7 @@ def disk() -> SimulatedDisk:
 
 async def redrive(running: Broker, topic: str = "orders", **wanted: Any) -> tuple[int, int]:
     done = await running.dead_letters.call(RedriveDeadLetters(*Redrive(topic, **wanted)))
-    return done.count, done.waiting
+    return done.decided, done.waiting
 
 
 async def give_up(running: Broker, who: Consumer, *values: bytes, number: int = 0, reason: str = "poison") -> None:

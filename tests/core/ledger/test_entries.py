@@ -15,13 +15,13 @@ from goqueue.core.ledger.entries import (
     CutBack,
     Damaged,
     Delivered,
-    Dismissed,
     Entry,
     Expired,
     Extended,
     LaneOffsets,
     LanesDelivered,
     LaneTaken,
+    LettersDismissed,
     Nacked,
     PassedOver,
     Rejected,
@@ -95,7 +95,7 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
         [16, 99, "ann", 7, 30.0, FLAT, [[0, 5_000, [0, b"\x02", 1, b"\x01"]], [4, 15, []]], False, True],
     ),
     (Begun(7, RUNS), [20, 7, FLAT]),
-    (Dismissed(7, RUNS, 99, "known"), [21, 7, FLAT, 99, "known"]),
+    (LettersDismissed(7, RUNS, 99, "known"), [21, 7, FLAT, 99, "known"]),
     (SentAgain(OffsetSet([(0, 1)]), Destination("x", True), "sent"), [22, [0, b"\x03"], ["x", True], "sent"]),
 ]
 

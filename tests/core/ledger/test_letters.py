@@ -91,7 +91,7 @@ def test_what_earlier_versions_sent_back_is_redriven_at_an_unknown_time() -> Non
     nonce = inbox.receive(2)
     inbox.redrive(run(0), nonce=nonce, at=None)
     plain = inbox.ledger.snapshot(inbox.now)
-    assert plain.pop() == [[[1, None, (None, False) and [None, False], ""], [0, b"\x01"]]]
+    assert plain.pop() == [[[1, None, [None, False], ""], [0, b"\x01"]]]
     older = Ledger.restore(plain, LedgerSettings(), inbox.now)
     assert inbox.decided(older) == {0: REDRIVEN_SOMETIME}
 

@@ -178,7 +178,7 @@ def turns(entry: Entry) -> Iterator[str]:
             yield from ["several delays in one nack"] * (len(retries) > 1)
 
 
-OF_REDRIVES = {"Dismissed", "SentAgain"}
+OF_REDRIVES = {"LettersDismissed", "SentAgain"}
 """Entries that no other group has: tests/core/ledger/test_letters.py."""
 RARE = {
     "alone",
