@@ -54,7 +54,7 @@ class DeadLetter:
     for_all_groups: bool
     """It was sent to all groups of that topic, not only to the one that gave it up."""
     note: str
-    """Of its dismissal."""
+    """What was said when it was dismissed."""
     group: str | None
     """The group that gave it up; None: a program published it there."""
     attempts: int

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from goqueue.actors.deadletters.carrier import outline_of
-from goqueue.actors.deadletters.requests import CountDeadLetters, Decided, FindLetterDecisions
+from goqueue.actors.deadletters.requests import CountDeadLetters, DecidedLetters, FindLetterDecisions
 from goqueue.actors.metadata.requests import ReadGroup
 from goqueue.actors.partition.board import PartitionBoard, board_of
 from goqueue.actors.runtime.handlers import defers
@@ -17,8 +17,8 @@ from goqueue.actors.runtime.parts import PartHost, answer
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition, TopicOutline
 from goqueue.core.groups.redrive import LetterCounts, latest
-from goqueue.core.ledger.decisions import Decision, Verdict
-from goqueue.core.ledger.letters import LedgerLetters
+from goqueue.core.ledger.deadletters import Decision, LetterVerdict
+from goqueue.core.ledger.operators import LedgerLetters
 from goqueue.core.names import REDRIVE, dead_letter_topic
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.slices.deliverable import EVERYTHING, Reader, find_deliverable
@@ -52,7 +52,7 @@ class Inbox:
         self._host.background(answer, reply, self._count, message)
 
     @defers(FindLetterDecisions)
-    async def find(self, message: FindLetterDecisions, reply: Reply[Sequence[Decided]]) -> None:
+    async def find(self, message: FindLetterDecisions, reply: Reply[Sequence[DecidedLetters]]) -> None:
         self._host.background(answer, reply, self._find, message)
 
     async def _count(self, asked: CountDeadLetters) -> Sequence[LetterCounts]:
@@ -69,7 +69,7 @@ class Inbox:
         ]
 
     async def _had_ledgers(self, letters: TopicOutline) -> int:
-        """So many partitions, from the first on, had a ledger of the redrives durably."""
+        """The number of partitions, from the first on, that had a ledger of the redrives durably."""
         try:
             seen = (await self._register.call(ReadGroup(REDRIVE))).topics.get(letters.name)
         except (UnknownGroup, UnknownFormat):
@@ -79,7 +79,7 @@ class Inbox:
     async def _board(self, letters: TopicOutline, number: int) -> PartitionBoard:
         return await board_of(await self._topics.call(FindPartition(letters.uuid, number)))
 
-    async def _find(self, asked: FindLetterDecisions) -> Sequence[Decided]:
+    async def _find(self, asked: FindLetterDecisions) -> Sequence[DecidedLetters]:
         name = dead_letter_topic(asked.topic)
         letters = await outline_of(self._topics, name)
         if letters is None:
@@ -87,11 +87,11 @@ class Inbox:
         if asked.partition >= letters.partitions:
             raise UnknownPartition(f"topic {name} has partitions 0 to {letters.partitions - 1}")
         found = letters_in(await self._board(letters, asked.partition))
-        return () if found is None else [Decided(*each) for each in _as_runs(found, asked.first, asked.last)]
+        return () if found is None else [DecidedLetters(*each) for each in _as_runs(found, asked.first, asked.last)]
 
 
-def _as_runs(found: LedgerLetters, first: Offset, last: Offset) -> list[Decided]:
-    return [Decided(decision, tuple(letters.runs())) for decision, letters in found.decided(first, last)]
+def _as_runs(found: LedgerLetters, first: Offset, last: Offset) -> list[DecidedLetters]:
+    return [DecidedLetters(decision, tuple(letters.runs())) for decision, letters in found.decided(first, last)]
 
 
 def letters_in(board: PartitionBoard) -> LedgerLetters | None:
@@ -121,7 +121,7 @@ async def count_letters(
 
 def _counted(decision: Decision, count: int) -> LetterCounts:
     """A letter that was put back was sent away from here, too."""
-    if decision.verdict is Verdict.DISMISSED:
+    if decision.verdict is LetterVerdict.DISMISSED:
         return LetterCounts(dismissed=count, dismissed_at=latest(decision.at, None))
     return LetterCounts(redriven=count, redriven_at=latest(decision.at, None))
 

@@ -20,8 +20,8 @@ import trio
 
 from goqueue.actors.deadletters.carrier import BYTES_MAX, MESSAGES_MAX, outline_of
 from goqueue.actors.deadletters.inbox import Inbox, letters_in
-from goqueue.actors.deadletters.requests import DismissDeadLetters, Outcome, RedriveDeadLetters
-from goqueue.actors.deadletters.rounds import GENERATION, MEMBER, Round
+from goqueue.actors.deadletters.requests import DismissDeadLetters, LettersDecided, RedriveDeadLetters
+from goqueue.actors.deadletters.rounds import GENERATION, MEMBER, DecisionRound
 from goqueue.actors.delivery.requests import (
     AttachGroup,
     ConfirmDeadLetters,
@@ -56,7 +56,7 @@ from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings, ledger_settings
 from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
-from goqueue.core.ledger.decisions import Verdict
+from goqueue.core.ledger.deadletters import LetterVerdict
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import REDRIVE, dead_letter_topic
 from goqueue.core.offsetset import OffsetSet
@@ -99,22 +99,22 @@ class Redriver:
         self._under_way: set[str] = set()
 
     @defers(RedriveDeadLetters)
-    async def redrive(self, message: RedriveDeadLetters, reply: Reply[Outcome]) -> None:
+    async def redrive(self, message: RedriveDeadLetters, reply: Reply[LettersDecided]) -> None:
         """A stop does not wait for it: the next start finishes what was begun."""
         self._host.background(answer, reply, self._redrive_all, message, endless=True)
 
     @defers(DismissDeadLetters)
-    async def dismiss(self, message: DismissDeadLetters, reply: Reply[Outcome]) -> None:
+    async def dismiss(self, message: DismissDeadLetters, reply: Reply[LettersDecided]) -> None:
         self._host.background(answer, reply, self._dismiss_all, message, endless=True)
 
-    async def _redrive_all(self, wanted: RedriveDeadLetters) -> Outcome:
+    async def _redrive_all(self, wanted: RedriveDeadLetters) -> LettersDecided:
         letters = await self._letters(wanted.topic, wanted.partition)
         if wanted.to is not None:
             await self._check_target(letters.name, wanted.to)
         with self._alone(wanted.topic, letters.name):
             return await self._decide(letters, wanted.partition, await self._redrive_round(wanted))
 
-    async def _dismiss_all(self, wanted: DismissDeadLetters) -> Outcome:
+    async def _dismiss_all(self, wanted: DismissDeadLetters) -> LettersDecided:
         letters = await self._letters(wanted.topic, wanted.partition)
         with self._alone(wanted.topic, letters.name):
             return await self._decide(letters, wanted.partition, self._dismissal_round(wanted))
@@ -136,7 +136,7 @@ class Redriver:
         finally:
             self._under_way.discard(name)
 
-    async def _decide(self, letters: TopicOutline, partition: int | None, round_: Round) -> Outcome:
+    async def _decide(self, letters: TopicOutline, partition: int | None, round_: DecisionRound) -> LettersDecided:
         known = await self._begin(letters)
         places = await self._attach_all(known, letters)
         wanted = range(letters.partitions) if partition is None else range(partition, partition + 1)
@@ -145,8 +145,8 @@ class Redriver:
         counts = await self._inbox.count_all(letters)
         total = round_.foreseen(sum(counts, LetterCounts()))
         there = sum(counts[wanted.start : wanted.stop], LetterCounts())
-        why = "" if round_.count else why_none(round_.passed, there)
-        return Outcome(round_.count, total.waiting, total.redriven, total.dismissed, why)
+        why = "" if round_.count else why_none(round_.passed, there, self._clock.now())
+        return LettersDecided(round_.count, total.waiting, total.redriven, total.dismissed, why)
 
     async def finish(self) -> None:
         """Finish the transfers that a crash cut short, trying again until that succeeds."""
@@ -201,11 +201,11 @@ class Redriver:
         begun = SeenTopic(letters.name, letters.uuid, letters.partitions, EARLIEST)
         return await self._register.call(NoteBegun(REDRIVE, (begun,)))
 
-    async def _redrive_round(self, wanted: RedriveDeadLetters) -> Round:
+    async def _redrive_round(self, wanted: RedriveDeadLetters) -> DecisionRound:
         topics = frozenset(each.name for each in await self._topics.call(OutlineTopics()))
         groups = frozenset(each.name for each in await self._register.call(ReadRegister()))
         destination = wanted_destination(wanted.to, wanted.all_groups)
-        return Round(
+        return DecisionRound(
             RedriveChoice(destination, _which(wanted), Receivers(topics, groups)),
             self._clock.now(),
             wanted.messages_max,
@@ -215,8 +215,10 @@ class Redriver:
             takes_decided=wanted.again,
         )
 
-    def _dismissal_round(self, wanted: DismissDeadLetters) -> Round:
-        return Round(_which(wanted), self._clock.now(), wanted.messages_max, wanted.dry_run, note_text=wanted.note)
+    def _dismissal_round(self, wanted: DismissDeadLetters) -> DecisionRound:
+        return DecisionRound(
+            _which(wanted), self._clock.now(), wanted.messages_max, wanted.dry_run, note_text=wanted.note
+        )
 
     async def _attach_all(self, known: KnownGroup, letters: TopicOutline) -> list[ActorRef]:
         """The register learns that the ledgers are there, durably: one that is missing later was lost, and with it
@@ -246,7 +248,7 @@ class Redriver:
 
     # One partition
 
-    async def _go_through(self, place: ActorRef, round_: Round) -> None:
+    async def _go_through(self, place: ActorRef, round_: DecisionRound) -> None:
         """Up to the current end of the log: messages that come later may be those that were just sent back."""
         await self._carry(place, round_.at)
         board = await board_of(place)
@@ -255,14 +257,16 @@ class Redriver:
         await self._go_through_waiting(place, round_, end)
         await self._go_through_decided(place, round_, decided)
 
-    async def _go_through_waiting(self, place: ActorRef, round_: Round, end: Offset) -> None:
+    async def _go_through_waiting(self, place: ActorRef, round_: DecisionRound, end: Offset) -> None:
         while round_.wants_more:
             taken = await _ask(place, round_.take())
             await self._act(place, taken, round_.choose(taken, end), round_)
             if all(run.first >= end for run in taken.all_runs):
                 return
 
-    async def _act(self, place: ActorRef, taken: Taken, chosen: tuple[AttemptRun, ...], round_: Round) -> None:
+    async def _act(
+        self, place: ActorRef, taken: Taken, chosen: tuple[AttemptRun, ...], round_: DecisionRound
+    ) -> None:
         count = sum(run.size for run in chosen)
         round_.note(count, were_waiting=True)
         if round_.is_dry or not chosen:
@@ -274,12 +278,12 @@ class Redriver:
         await _ask(place, SettleRuns(REDRIVE, taken.nonce, Action.REJECT, chosen, reason="redriven", to=to))
         await self._send(place, count, round_)
 
-    async def _send(self, place: ActorRef, count: int, round_: Round) -> None:
+    async def _send(self, place: ActorRef, count: int, round_: DecisionRound) -> None:
         await self._carry(place, round_.at)
         if round_.per_second is not None:
             await trio.sleep(count / round_.per_second)
 
-    async def _go_through_decided(self, place: ActorRef, round_: Round, decided: OffsetSet) -> None:
+    async def _go_through_decided(self, place: ActorRef, round_: DecisionRound, decided: OffsetSet) -> None:
         """Send those back once more that were decided upon before this redrive."""
         log = (await board_of(place)).log
         at, bounds = 0, decided.bounds
@@ -295,7 +299,9 @@ class Redriver:
                 await self._send_some_again(place, round_, piece, decided)
                 at = max(piece.next_offset, at + 1)
 
-    async def _send_some_again(self, place: ActorRef, round_: Round, piece: LogSlice, decided: OffsetSet) -> None:
+    async def _send_some_again(
+        self, place: ActorRef, round_: DecisionRound, piece: LogSlice, decided: OffsetSet
+    ) -> None:
         for chosen in round_.choose_decided(piece.data, decided):
             round_.note(len(chosen), were_waiting=False)
             if not round_.is_dry and round_.destination is not None:
@@ -337,10 +343,10 @@ class Redriver:
 
 
 def _decided_before(board: PartitionBoard, end: Offset) -> OffsetSet:
-    """Of a letter that was put back the copy waits."""
+    """Without letters that were put back: their copies wait."""
     found, letters = OffsetSet(), letters_in(board)
     for decision, some in () if letters is None else letters.decided(board.log.log_start, end - 1):
-        if decision.verdict is not Verdict.RETURNED:
+        if decision.verdict is not LetterVerdict.RETURNED:
             found.update(some)
     return found
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from goqueue.actors.runtime.messages import Request
 from goqueue.core.groups.redrive import LetterCounts
-from goqueue.core.ledger.decisions import Decision
+from goqueue.core.ledger.deadletters import Decision
 from goqueue.core.offsetset import Run
 from goqueue.types import Offset
 
 
-class Outcome(NamedTuple):
-    """Of a redrive or a dismissal."""
+class LettersDecided(NamedTuple):
+    """What a redrive or a dismissal has done."""
 
     decided: int
     """The number of letters that were decided upon, or would be."""
@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RedriveDeadLetters(Request[Outcome]):
+class RedriveDeadLetters(Request[LettersDecided]):
     """The fields are those of the wire's `Redrive`, in its order."""
 
     topic: str
@@ -43,7 +43,7 @@ class RedriveDeadLetters(Request[Outcome]):
 
 
 @dataclass(frozen=True, slots=True)
-class DismissDeadLetters(Request[Outcome]):
+class DismissDeadLetters(Request[LettersDecided]):
     """The fields are those of the wire's `Dismiss`, in its order."""
 
     topic: str
@@ -63,13 +63,13 @@ class CountDeadLetters(Request[Sequence[LetterCounts]]):
     topic: str
 
 
-class Decided(NamedTuple):
+class DecidedLetters(NamedTuple):
     decision: Decision
     letters: tuple[Run, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FindLetterDecisions(Request[Sequence[Decided]]):
+class FindLetterDecisions(Request[Sequence[DecidedLetters]]):
     """What was decided about the letters from `first` to `last`. All others wait."""
 
     topic: str

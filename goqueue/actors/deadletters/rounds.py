@@ -21,13 +21,13 @@ VISIBILITY_SECONDS = 3_600.0
 """The lease of dead letters that were not chosen. When they are delivered again after it, they are not chosen."""
 
 
-class Choice(Protocol):
+class ChoosesLetters(Protocol):
     def judge(self, offset: Offset, story: Story | None) -> Passed | None: ...
 
 
 @dataclass(slots=True)
-class Round:
-    choice: Choice
+class DecisionRound:
+    choice: ChoosesLetters
     at: Microseconds
     """When it began. All its letters are decided then."""
     messages_max: int | None

@@ -1,6 +1,6 @@
 """Every request of the protocol, and the function that serves it."""
 
-from goqueue.actors.front import delays, deliveries, groups, letters, records, streams, topics
+from goqueue.actors.front import delays, deliveries, groups, records, streams, topics
 from goqueue.actors.front.session import Serving
 from goqueue.net.wire.groups import CommitOffsets, JoinGroup, Receive, Settle
 from goqueue.net.wire.messages import Produce
@@ -19,6 +19,5 @@ SERVING = Serving(
         **groups.ANSWERED,
         **streams.ANSWERED,
         **delays.ANSWERED,
-        **letters.ANSWERED,
     },
 )

@@ -6,13 +6,13 @@ The destination is journaled with each chosen letter.
 from collections import Counter
 from collections.abc import Set
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import NamedTuple
 
 from goqueue.core.groups.deadletter import Story
 from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.names import check_group_name, check_publishable
+from goqueue.core.why.words import counted, listed, span, verb
 from goqueue.errors import ProtocolError
 from goqueue.types import Microseconds, Offset
 
@@ -152,42 +152,38 @@ class PassedLetters:
             self.groups.add(story.group)
 
 
-GROUPS_SHOWN = 3
+GROUPS_SHOWN = 4
+"""The number of other groups that are kept: one more than a sentence names."""
 
 
-def why_none(passed: PassedLetters, there: LetterCounts) -> str:
+def why_none(passed: PassedLetters, there: LetterCounts, now: Microseconds) -> str:
     """Why nothing was chosen, as one sentence. `there` is what was there to choose from."""
     looked_at = passed.counts.total()
     if looked_at:
-        reasons = "; ".join(_reason(why, count, passed.groups) for why, count in sorted_by_rule(passed.counts))
-        return f"{_letters(looked_at)} {_plural(looked_at, 'was', 'were')} looked at: {reasons}"
+        reasons = "; ".join(_reason(why, passed.counts[why], passed.groups) for why in Passed if passed.counts[why])
+        return f"{counted(looked_at, 'dead letter')} {verb(looked_at, 'was', 'were')} looked at: {reasons}"
     if not there.total:
         return "there are no dead letters"
-    return f"no dead letter waits: {_decided(there)}" if not there.waiting else "none was asked for"
-
-
-def sorted_by_rule(counts: Counter[Passed]) -> list[tuple[Passed, int]]:
-    return sorted(counts.items(), key=lambda item: item[0].value)
+    return f"no dead letter waits: {_decided(there, now)}" if not there.waiting else "none was asked for"
 
 
 def _reason(why: Passed, count: int, groups: Set[str]) -> str:
-    be = _plural(count, "is", "are")
     match why:
         case Passed.OTHER_GROUP:
-            return f"{count} {_plural(count, 'belongs', 'belong')} to another group ({', '.join(sorted(groups))})"
+            return f"{count:,} {verb(count, 'belong')} to another group ({listed(sorted(groups))})"
         case Passed.NOT_MATCHING:
-            return f"{count} {_plural(count, 'does', 'do')} not match what was chosen"
+            return f"{count:,} {verb(count, 'does', 'do')} not match what was chosen"
         case Passed.NO_LETTER:
-            return f"{count} {_plural(count, 'was', 'were')} published by a program, not given up by a group"
+            return f"{count:,} {verb(count, 'was', 'were')} published by a program, not given up by a group"
         case Passed.NO_TOPIC:
-            return f"the topic that {count} {be} to go to does not exist"
+            return f"the topic that {count:,} {verb(count, 'is', 'are')} to go to does not exist"
         case Passed.NO_GROUP:
-            return f"the group that gave {count} up does not exist; choose all groups, or another topic"
+            return f"the group that gave {count:,} up does not exist; choose all groups, or another topic"
 
 
-def _decided(there: LetterCounts) -> str:
+def _decided(there: LetterCounts, now: Microseconds) -> str:
     said = [
-        f"{count} {_plural(count, 'was', 'were')} {word}{_when(at)}"
+        f"{count:,} {verb(count, 'was', 'were')} {word}{_when(at, now)}"
         for count, word, at in (
             (there.redriven, "sent back", there.redriven_at),
             (there.dismissed, "dismissed", there.dismissed_at),
@@ -197,16 +193,5 @@ def _decided(there: LetterCounts) -> str:
     return " and ".join(said)
 
 
-def _when(at: Microseconds | None) -> str:
-    if at is None:
-        return ""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)
-    return f", last at {moment.isoformat(timespec='seconds').replace('+00:00', 'Z')}"
-
-
-def _letters(count: int) -> str:
-    return f"{count} dead {_plural(count, 'letter', 'letters')}"
-
-
-def _plural(count: int, one: str, many: str) -> str:
-    return one if count == 1 else many
+def _when(at: Microseconds | None, now: Microseconds) -> str:
+    return "" if at is None else f", last {span((now - at) / 1_000_000)} ago"

@@ -63,9 +63,8 @@ from goqueue.core.ledger.entries import (
 from goqueue.core.ledger.handout import Delivering, HandOut, Recipient, Scanned, passed_over
 from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.leases import Lease
-from goqueue.core.ledger.letters import LedgerLetters
+from goqueue.core.ledger.operators import LedgerDamage, LedgerLetters
 from goqueue.core.ledger.planning import Planning
-from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings, backoff
 from goqueue.core.ledger.settlements import Action, Settlement, SettleRequest
 from goqueue.core.ledger.shares import LANES

@@ -21,8 +21,14 @@ from typing import Any
 from goqueue.core.ledger import entries
 from goqueue.core.ledger.attempts import FRESH, AttemptRuns, Attempts, Standing, StandingRun, count
 from goqueue.core.ledger.damage import Damages, LateDeliveries, Timed, held_in
-from goqueue.core.ledger.deadletters import DeadLetterQueue, DeadRun, Destination
-from goqueue.core.ledger.decisions import Decision, Decisions, Verdict
+from goqueue.core.ledger.deadletters import (
+    DeadLetterQueue,
+    DeadRun,
+    Decision,
+    Decisions,
+    Destination,
+    LetterVerdict,
+)
 from goqueue.core.ledger.deliveries import Deliveries, Delivery
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.firstdeliveries import FirstDeliveries
@@ -260,11 +266,11 @@ class LedgerState:
         offset is not noted, since its offset may be another message's by now."""
         for to in dict.fromkeys(letter.to for letter in letters if letter.to is not None):
             sent = OffsetSet((letter.first, letter.last) for letter in letters if letter.to == to).common(settled)
-            self.decisions.note(Decision(Verdict.REDRIVEN, entry.decided, to), sent.without(entry.returned))
-        self.decisions.note(Decision(Verdict.RETURNED, entry.decided), entry.returned.common(settled))
+            self.decisions.note(Decision(LetterVerdict.REDRIVEN, entry.decided, to), sent.without(entry.returned))
+        self.decisions.note(Decision(LetterVerdict.RETURNED, entry.decided), entry.returned.common(settled))
 
     def _dismissed(self, entry: entries.LettersDismissed) -> None:
-        decision = Decision(Verdict.DISMISSED, entry.decided, None, entry.note)
+        decision = Decision(LetterVerdict.DISMISSED, entry.decided, None, entry.note)
         for offsets in self.deliveries.take(entry.nonce, entry.runs, Settlement.ACKED).values():
             self.lanes.settle_all(offsets)
             self.decisions.note(decision, offsets)

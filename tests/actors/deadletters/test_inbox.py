@@ -11,15 +11,14 @@ from goqueue.actors.deadletters.requests import (
     CountDeadLetters,
     DismissDeadLetters,
     FindLetterDecisions,
-    Outcome,
+    LettersDecided,
     RedriveDeadLetters,
 )
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import DeleteBefore, Produce
 from goqueue.actors.topics.requests import DeleteTopic
 from goqueue.core.groups.redrive import LetterCounts
-from goqueue.core.ledger.deadletters import Destination
-from goqueue.core.ledger.decisions import Decision, Verdict
+from goqueue.core.ledger.deadletters import Decision, Destination, LetterVerdict
 from goqueue.core.records.record import encode_record
 from goqueue.net.wire.letters import Dismiss, Redrive
 from goqueue.testing.disk import SimulatedDisk
@@ -29,6 +28,7 @@ from tests.actors.groups.groupworld import consumer, create, partition_of, patie
 from tests.actors.partition.test_partition import publish
 from tests.actors.runtime.troupe import start_call
 
+REDRIVEN, DISMISSED, RETURNED = LetterVerdict
 LEDGERS = "/data/logs/orders.dlq/0/groups"
 
 
@@ -37,11 +37,11 @@ def disk() -> SimulatedDisk:
     return SimulatedDisk(Random(0))
 
 
-async def redrive(running: Broker, topic: str = "orders", **wanted: Any) -> Outcome:
+async def redrive(running: Broker, topic: str = "orders", **wanted: Any) -> LettersDecided:
     return await running.dead_letters.call(RedriveDeadLetters(*Redrive(topic, **wanted)))
 
 
-async def dismiss(running: Broker, topic: str = "orders", **wanted: Any) -> Outcome:
+async def dismiss(running: Broker, topic: str = "orders", **wanted: Any) -> LettersDecided:
     return await running.dead_letters.call(DismissDeadLetters(*Dismiss(topic, **wanted)))
 
 
@@ -70,9 +70,9 @@ async def test_letters_wait_until_they_are_redriven_or_dismissed(
         assert await counts(running) == (1, 2, 1)
         found = await decisions(running)
         assert {offset: (each.verdict, each.to, each.note) for offset, each in found.items()} == {
-            0: (Verdict.REDRIVEN, Destination(), ""),
-            1: (Verdict.REDRIVEN, Destination("hospital", True), ""),
-            2: (Verdict.DISMISSED, None, "known"),
+            0: (REDRIVEN, Destination(), ""),
+            1: (REDRIVEN, Destination("hospital", True), ""),
+            2: (DISMISSED, None, "known"),
         }
         assert all(each.at for each in found.values())
     async with broker(disk) as after:
@@ -120,8 +120,8 @@ async def test_zero_says_why(disk: SimulatedDisk, autojump_clock: MockClock) -> 
         await redrive(running, offsets=(0,))
         await dismiss(running)
         why = (await redrive(running)).why
-        assert why.startswith("no dead letter waits: 1 was sent back, last at 20")
-        assert " and 1 was dismissed, last at 20" in why
+        assert why.startswith("no dead letter waits: 1 was sent back, last ")
+        assert " ago and 1 was dismissed, last " in why
 
 
 async def test_decided_letters_go_back_once_more_only_when_that_is_asked_for(
@@ -137,7 +137,7 @@ async def test_decided_letters_go_back_once_more_only_when_that_is_asked_for(
         assert await redrive(running, offsets=(1,), again=True, dry_run=True) == (1, 1, 1, 2, "")
         assert await redrive(running, again=True, messages_max=3, dry_run=True) == (3, 0, 1, 2, "")
         assert await redrive(running, offsets=(1,), again=True) == (1, 1, 2, 1, "")
-        assert (await decisions(running))[1].verdict is Verdict.REDRIVEN
+        assert (await decisions(running))[1].verdict is REDRIVEN
         assert await redrive(running, again=True) == (4, 0, 4, 0, "")
         assert await values(running, "orders") == [*b"a b c d a b d a b c".split()]
         assert await received(who) == 6
@@ -164,7 +164,7 @@ async def test_whatever_step_a_crash_cuts_short_no_state_is_a_lie(
             await patience()
             sent = (await values(after, "orders"))[3:]
             found = await decisions(after)
-            redriven = sorted(b"abc"[at : at + 1] for at, each in found.items() if each.verdict is Verdict.REDRIVEN)
+            redriven = sorted(b"abc"[at : at + 1] for at, each in found.items() if each.verdict is REDRIVEN)
             assert sorted(sent) == redriven
             assert await counts(after) == (3 - len(found), len(redriven), len(found) - len(redriven))
             seen.add(await counts(after))

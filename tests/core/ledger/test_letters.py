@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.ledger import decisions
+from goqueue.core.ledger import deadletters
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
-from goqueue.core.ledger.deadletters import Destination
-from goqueue.core.ledger.decisions import REDRIVEN_SOMETIME, Decision, Decisions, Verdict
+from goqueue.core.ledger.deadletters import REDRIVEN_SOMETIME, Decision, Decisions, Destination, LetterVerdict
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.offsetset import OffsetSet
 from tests.core.ledger.test_delivering import Desk, run
 
+REDRIVEN, DISMISSED, RETURNED = LetterVerdict
 BACK, ELSEWHERE = Destination(), Destination("hospital", True)
 
 
@@ -62,9 +62,9 @@ def test_a_letter_waits_until_it_is_redriven_or_dismissed() -> None:
     inbox.redrive(run(1), nonce=nonce, at=60, to=ELSEWHERE)
     assert inbox.dismiss(run(2), nonce=nonce, at=70, note="known") == ()
     assert inbox.decided() == {
-        0: Decision(Verdict.REDRIVEN, 50, BACK),
-        1: Decision(Verdict.REDRIVEN, 60, ELSEWHERE),
-        2: Decision(Verdict.DISMISSED, 70, None, "known"),
+        0: Decision(REDRIVEN, 50, BACK),
+        1: Decision(REDRIVEN, 60, ELSEWHERE),
+        2: Decision(DISMISSED, 70, None, "known"),
     }
     assert inbox.counts() == {"in_flight": 1}
 
@@ -83,7 +83,7 @@ def test_to_dismiss_twice_changes_nothing_and_a_stale_one_is_named() -> None:
     inbox.dismiss(run(0), nonce=nonce, at=70)
     assert inbox.dismiss(run(0), nonce=nonce, at=80) == ()
     assert inbox.dismiss(run(1), nonce=nonce + 1, at=80) == (run(1),)
-    assert inbox.decided() == {0: Decision(Verdict.DISMISSED, 70)}
+    assert inbox.decided() == {0: Decision(DISMISSED, 70)}
 
 
 def test_what_earlier_versions_sent_back_is_redriven_at_an_unknown_time() -> None:
@@ -102,7 +102,10 @@ def test_a_letter_that_could_only_go_back_to_its_topic_was_not_redriven() -> Non
     entry, _ = inbox.ledger.reject(inbox.now, nonce, [run(0, 1)], "redriven", BACK)
     inbox.write(entry)
     inbox.transfer(50, 1)
-    assert inbox.decided() == {0: Decision(Verdict.REDRIVEN, 50, BACK), 1: Decision(Verdict.RETURNED, 50)}
+    assert inbox.decided() == {
+        0: Decision(REDRIVEN, 50, BACK),
+        1: Decision(RETURNED, 50),
+    }
 
 
 def test_decided_letters_are_sent_again_without_waiting_in_between() -> None:
@@ -117,7 +120,7 @@ def test_decided_letters_are_sent_again_without_waiting_in_between() -> None:
     assert inbox.ledger.letters.send_again(OffsetSet.of([0, 1]), BACK) is None, "they leave already"
     assert inbox.decided() == before
     inbox.transfer(80)
-    assert inbox.decided() == dict.fromkeys((0, 1), Decision(Verdict.REDRIVEN, 80, ELSEWHERE))
+    assert inbox.decided() == dict.fromkeys((0, 1), Decision(REDRIVEN, 80, ELSEWHERE))
     assert (inbox.ledger.committed, inbox.counts()) == (2, {"in_flight": 2})
 
 
@@ -164,7 +167,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_journal_and_snapshot_give_the_same_decisions(steps: list[tuple[str, int, int]]) -> None:
     """Whatever is decided: every letter has the newest decision, and nothing else has one."""
-    inbox, model, held = Inbox(), dict[int, tuple[Verdict, int]](), dict[int, int]()
+    inbox, model, held = Inbox(), dict[int, tuple[LetterVerdict, int]](), dict[int, int]()
     for step, at, size in steps:
         if step == "receive":
             begin = inbox.ledger.next_fresh
@@ -175,14 +178,14 @@ def test_journal_and_snapshot_give_the_same_decisions(steps: list[tuple[str, int
             if (entry := inbox.ledger.letters.send_again(chosen, ELSEWHERE)) is not None:
                 inbox.write(entry)
                 inbox.transfer(at)
-                model |= dict.fromkeys(chosen.offsets(), (Verdict.REDRIVEN, at))
+                model |= dict.fromkeys(chosen.offsets(), (REDRIVEN, at))
         elif held:
             offset, nonce = held.popitem()
             if step == "redrive":
                 inbox.redrive(run(offset), nonce=nonce, at=at)
             else:
                 inbox.dismiss(run(offset), nonce=nonce, at=at)
-            model[offset] = (Verdict.REDRIVEN if step == "redrive" else Verdict.DISMISSED), at
+            model[offset] = (REDRIVEN if step == "redrive" else DISMISSED), at
     replayed = Ledger(LedgerSettings(max_deliveries=0))
     for plain in inbox.journal:
         replayed.apply(Entry.from_plain(msgpack.unpackb(msgpack.packb(plain))), 0.0)
@@ -194,10 +197,10 @@ def test_journal_and_snapshot_give_the_same_decisions(steps: list[tuple[str, int
 def test_details_of_the_oldest_decisions_are_given_up_but_not_what_was_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(decisions, "DECISIONS_MAX", 3)
+    monkeypatch.setattr(deadletters, "DECISIONS_MAX", 3)
     made = Decisions()
     for number in range(6):
-        made.note(Decision(Verdict(1 + number % 2), number, None, "n"), OffsetSet.of([number]))
+        made.note(Decision(LetterVerdict(1 + number % 2), number, None, "n"), OffsetSet.of([number]))
     found = {offset: each for each, letters in made.items() for offset in letters.offsets()}
     assert len(list(made.items())) <= 3
     assert [found[number].verdict for number in range(6)] == [1, 2, 1, 2, 1, 2]
