@@ -182,7 +182,8 @@ class DeadLetterQueue:
 
 # What became of dead letters, in the ledger of the group that redrives them. A letter waits until somebody decides.
 # It is sent back or dismissed; then it is done for this group, and stays in the log. The ledger alone says that it
-# is done, not what became of it. If nothing is known here of a letter that is done, an earlier version sent it back.
+# is done, not what became of it. If nothing is known here of a letter that is done, it was sent back by an earlier
+# version.
 
 
 DECISIONS_MAX = 1_000
