@@ -15,8 +15,9 @@ from goqueue.actors.deadletters.requests import (
     RedriveDeadLetters,
 )
 from goqueue.actors.node.broker import Broker
-from goqueue.actors.partition.requests import DeleteBefore, Produce
-from goqueue.actors.topics.requests import DeleteTopic
+from goqueue.actors.partition.board import board_of
+from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
+from goqueue.actors.topics.requests import AlterTopic, DeleteTopic
 from goqueue.core.groups.redrive import LetterCounts
 from goqueue.core.ledger.deadletters import Decision, Destination, LetterVerdict
 from goqueue.core.records.record import encode_record
@@ -192,8 +193,7 @@ async def test_a_letter_that_is_sent_again_arrives_once_whatever_step_a_crash_cu
     assert numbers == {2, 3}
 
 
-async def test_what_the_log_no_longer_has_counts_no_more(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
-    """Neither what was deleted, nor what compaction has removed; no state moves to another letter."""
+async def test_what_was_deleted_counts_no_more(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with broker(disk) as running:
         await create(running, "orders")
         who = await consumer(running, "orders")
@@ -201,6 +201,56 @@ async def test_what_the_log_no_longer_has_counts_no_more(disk: SimulatedDisk, au
         await dismiss(running, offsets=(0, 1))
         await (await partition_of(running, "orders.dlq")).call(DeleteBefore(1))
         assert await counts(running) == (1, 0, 1)
+
+
+async def test_what_compaction_has_removed_counts_no_more(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """Of each key the last letter stays; the counts were right for all of them before."""
+    async with broker(disk) as running:
+        await create(running, "orders")
+        who = await consumer(running, "orders")
+        body = b"".join(encode_record(number, 1, b"%d" % number, key=b"%d" % (number % 2)) for number in range(6))
+        await (await partition_of(running, "orders")).call(Produce(body, 6))
+        await reject(who)
+        await dismiss(running, offsets=(0, 4))
+        await redrive(running, offsets=(1,))
+        assert await counts(running) == (3, 1, 2)
+        await running.topics.call(AlterTopic("orders.dlq", {"cleanup": "compact"}))
+        ref = await partition_of(running, "orders.dlq")
+        (await board_of(ref)).log.roll()
+        await ref.call(Maintain(compact=True))
+        assert await counts(running) == (1, 0, 1), "offsets 4 and 5 are there"
+        assert await redrive(running) == (1, 0, 1, 1, "")
+
+
+async def test_a_letter_that_cannot_be_read_is_not_counted_until_it_is_repaired(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        await create(running, "orders")
+        who = await consumer(running, "orders")
+        await give_up(running, who, b"a")
+        await give_up(running, who, b"b")
+        path = "/data/logs/orders.dlq/0/00000000000000000000.log"
+        disk.flip_bit(path, 200, 1)  # in the batch of offset 0
+        assert await redrive(running, dry_run=True) == (1, 0, 0, 0, "")
+        assert await counts(running) == (1, 0, 0)
+        assert await redrive(running) == (1, 0, 1, 0, "")
+        disk.flip_bit(path, 200, 1)
+
+
+async def test_a_dismissal_that_was_answered_survives_a_power_cut(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        await create(running, "orders")
+        who = await consumer(running, "orders")
+        await give_up(running, who, b"a", b"b")
+        await redrive(running, dry_run=True)
+        await dismiss(running, offsets=(1,))
+        cut_off = disk.crash()
+    async with broker(cut_off) as after:
+        await patience()
+        assert await counts(after) == (1, 0, 1)
 
 
 async def test_delayed_messages_of_a_program_are_no_letters(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
