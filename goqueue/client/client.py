@@ -324,7 +324,10 @@ class Client(Connected):
     async def count_dead_letters(self, topic: str) -> DeadLetterCounts:
         """How many dead letters of a topic wait, were sent back, and were dismissed."""
         request = letter_wire.CountLetters(check_publishable(topic))
-        return counts_of((await self.call(request, letter_wire.LettersCounted)).partitions)
+        counted = await self.call(request, letter_wire.LettersCounted)
+        if not counted.partitions:  # the first dead letter creates their topic; or there is no such topic at all
+            await self.topic(topic)
+        return counts_of(counted.partitions)
 
     async def redrive(
         self,

@@ -239,8 +239,9 @@ def test_threads_look_at_dead_letters_and_decide(client: blocking.Client) -> Non
     counts = client.count_dead_letters("orders")
     assert (counts.waiting, counts.redriven, counts.dismissed) == (3, 1, 1)
     assert client.redrive("orders", group="audit").why.endswith("3 belong to another group (billing)")
-    with pytest.raises(goqueue.UnknownTopic):
-        client.dead_letters("nothing")
+    for ask in (client.dead_letters, client.count_dead_letters, client.redrive, client.dismiss):
+        with pytest.raises(goqueue.UnknownTopic):
+            ask("nothing")
 
 
 SHARED_OUT = {"assignor": "range", "rebalance": "eager"}
