@@ -29,6 +29,7 @@ from goqueue.client.letters import (
     Redriven,
 )
 from goqueue.core.names import DEAD_LETTER_SUFFIX, dead_letter_topic
+from goqueue.errors import GoQueueError, StorageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 SHOWN = 20
@@ -96,8 +97,11 @@ def list_command(broker: BrokerAddress, output: str) -> None:
             write_json(_count_fields(name, counts))
     else:
         write_table(LIST_COLUMNS, [_count_row(name, counts) for name, counts in rows])
-    if any(counts.is_doubtful for _, counts in rows):
-        click.echo(DOUBTFUL, err=True)
+    for name, counts in rows:
+        if isinstance(counts, GoQueueError):
+            click.echo(printable(f"{name} cannot be counted: {counts.message}"), err=True)
+        elif counts.is_doubtful:
+            click.echo(printable(f"{name}: {DOUBTFUL}"), err=True)
 
 
 @dlq.command()
@@ -193,14 +197,23 @@ def _rest(done: Redriven | Dismissed) -> str:
     return f"{rest}: {done.why}" if done.why else rest
 
 
-async def _counts(client: Client) -> list[tuple[str, DeadLetterCounts]]:
-    """For each topic with dead letters its name and their numbers."""
+async def _counts(client: Client) -> list[tuple[str, DeadLetterCounts | GoQueueError]]:
+    """For each topic with dead letters its name and their numbers, or why they cannot be counted."""
     letters = sorted(each.name for each in await client.topics() if each.name.endswith(DEAD_LETTER_SUFFIX))
     names = [name.removesuffix(DEAD_LETTER_SUFFIX) for name in letters]
-    return [(name, await client.count_dead_letters(name)) for name in names]
+    return [(name, await _count(client, name)) for name in names]
 
 
-def _count_fields(name: str, counts: DeadLetterCounts) -> dict[str, Any]:
+async def _count(client: Client, name: str) -> DeadLetterCounts | GoQueueError:
+    try:
+        return await client.count_dead_letters(name)
+    except StorageError as error:  # of one topic; others are counted
+        return error
+
+
+def _count_fields(name: str, counts: DeadLetterCounts | GoQueueError) -> dict[str, Any]:
+    if isinstance(counts, GoQueueError):
+        return {"topic": name, "error": {"code": counts.code, "message": counts.message}}
     return {
         "topic": name,
         "dead_letters": counts.total,
@@ -213,7 +226,9 @@ def _count_fields(name: str, counts: DeadLetterCounts) -> dict[str, Any]:
     }
 
 
-def _count_row(name: str, counts: DeadLetterCounts) -> list[str]:
+def _count_row(name: str, counts: DeadLetterCounts | GoQueueError) -> list[str]:
+    if isinstance(counts, GoQueueError):
+        return [printable(name), *["?"] * 4]
     numbers = (counts.total, counts.waiting, counts.redriven, counts.dismissed)
     return [printable(name), *map(str, numbers)]
 

@@ -225,6 +225,8 @@ def _windows(topic: Topic, wanted: Wanted, begin: PagePosition) -> Iterator[tupl
         raise UnknownPartition(f"topic {topic.name} has partitions 0 to {len(topic.partitions) - 1}")
     for each in topic.partitions:
         if each.number >= begin.partition and wanted.partition in (None, each.number):
+            if each.error is not None:
+                raise each.error
             first = max(each.start, begin.offset if each.number == begin.partition else 0)
             for at in range(first, each.end, wire.LETTERS_MAX):
                 yield each.number, at, min(at + wire.LETTERS_MAX, each.end)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -134,6 +135,31 @@ async def test_counts_are_exact_while_dead_letters_are_sent_back(shell: Shell) -
             assert waiting + redriven == 65
             assert 1 <= redriven < 65
             nursery.cancel_scope.cancel()
+
+
+async def test_letters_that_cannot_be_looked_at_do_not_hide_others(tmp_path: Path) -> None:
+    """Counts of a topic that lost a partition are unknown, and so is a list of its letters."""
+    data = str(tmp_path / "data")
+    async with broker_on_loopback(RealDisk(), data) as url, goqueue.connect(url) as client:
+        for topic in ("lines.dlq", "orders.dlq"):
+            await client.create_topic(topic, partitions=1)
+            await client.publish(topic, b"by hand")
+    shutil.rmtree(tmp_path / "data/logs/lines.dlq/0")
+    async with broker_on_loopback(RealDisk(), data) as url:
+        shell = Shell(url)
+        lost, orders = await shell.json("dlq", "list")
+        assert (lost["topic"], lost["error"]["code"]) == ("lines", "partition_lost")
+        assert (orders["topic"], orders["remaining"]) == ("orders", 1)
+        table = await shell("dlq", "list")
+        assert [line.split() for line in table.stdout.splitlines()[1:]] == [
+            ["lines", "?", "?", "?", "?"],
+            ["orders", "1", "1", "0", "0"],
+        ]
+        assert table.stderr.startswith("lines cannot be counted: ")
+        refused = await shell("dlq", "show", "lines")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        [by_hand] = await shell.json("dlq", "show", "orders")
+        assert (by_hand["group"], by_hand["attempts"], by_hand["state"]) == (None, 0, "waiting")
 
 
 async def test_the_page_shows_what_is_printed(shell: Shell) -> None:
