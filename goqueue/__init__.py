@@ -14,9 +14,9 @@ from goqueue.client.groups import (
     GroupLane,
     GroupMember,
     GroupPartition,
-    Redriven,
     ResetPartition,
 )
+from goqueue.client.letters import DeadLetter, DeadLetterCounts, DeadLetterPage, Dismissed, Redriven
 from goqueue.client.link.topics import DamagedRange, HeldSegments, Partition, RestoredPartition, Topic
 from goqueue.client.producing.producer import Producer
 from goqueue.client.reading.message import Message, Published
@@ -72,11 +72,15 @@ __all__ = [
     "DamagedData",
     "DamagedRange",
     "DamagedSkipped",
+    "DeadLetter",
+    "DeadLetterCounts",
+    "DeadLetterPage",
     "Delayed",
     "DelayedPage",
     "DeliveredMessage",
     "DeliveryTimeout",
     "DiskFull",
+    "Dismissed",
     "DueCount",
     "Fenced",
     "GoQueueError",

@@ -75,7 +75,6 @@ OTHER_SENSES = (
     "be claimed as durable yet",
     "has not done yet",
     "has not opened yet",
-    "has sent back yet",
     "is written yet",
     "may not have been made yet",
     "need not exist yet",

@@ -114,8 +114,14 @@ class Client:
     skip_damaged = forwarded(TrioClient.skip_damaged)
     commit = forwarded(TrioClient.commit)
     delete_group = forwarded(TrioClient.delete_group)
-    redrive = forwarded(TrioClient.redrive)
     why = forwarded(TrioClient.why)
+
+    # Dead letters
+
+    dead_letters = forwarded(TrioClient.dead_letters)
+    count_dead_letters = forwarded(TrioClient.count_dead_letters)
+    redrive = forwarded(TrioClient.redrive)
+    dismiss = forwarded(TrioClient.dismiss)
 
 
 class Connecting:

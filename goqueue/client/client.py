@@ -19,14 +19,23 @@ from goqueue.client.delayed import Delayed, DelayedPage, DelayedQuestions, DueCo
 from goqueue.client.groups import (
     DamagedSkipped,
     Group,
-    Redriven,
     ResetPartition,
     altering,
     asking_why,
     group_of,
-    redriving,
     resetting,
     skipping,
+)
+from goqueue.client.letters import (
+    DeadLetterCounts,
+    DeadLetterPage,
+    Dismissed,
+    Redriven,
+    counts_of,
+    dismissing,
+    page_of,
+    redriving,
+    wanted_letters,
 )
 from goqueue.client.link.address import address_of
 from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings
@@ -48,6 +57,7 @@ from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed
 from goqueue.net.wire import groups as group_wire
+from goqueue.net.wire import letters as letter_wire
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
 from goqueue.portal.eventloop import check_trio_runs
@@ -355,6 +365,38 @@ class Client(Connected):
         """Delete a group without members, and its progress."""
         await self.call(group_wire.DeleteGroup(check_group_name(name)), wire.Done)
 
+    # Dead letters
+
+    async def dead_letters(
+        self,
+        topic: str,
+        *,
+        group: str | None = None,
+        partition: int | None = None,
+        offsets: Sequence[Offset] | None = None,
+        reason: str | None = None,
+        state: str | None = None,
+        after: tuple[int, Offset] | None = None,
+        limit: int = 100,
+    ) -> DeadLetterPage:
+        """Dead letters of a topic that match all given arguments, and what was decided about each.
+
+        `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of the reason in a header;
+        `state` is "waiting", "redriven" or "dismissed". `after` is the `next` of the page before.
+        """
+        wanted = wanted_letters(
+            topic, group=group, partition=partition, offsets=offsets, reason=reason, state=state
+        )
+        return await page_of(self, wanted, after, limit)
+
+    async def count_dead_letters(self, topic: str) -> DeadLetterCounts:
+        """How many dead letters of a topic wait, were sent back, and were dismissed."""
+        request = letter_wire.CountLetters(check_publishable(topic))
+        counted = await self.call(request, letter_wire.LettersCounted)
+        if not counted.partitions:  # the first dead letter creates their topic; or there is no such topic at all
+            await self.topic(topic)
+        return counts_of(counted.partitions)
+
     async def redrive(
         self,
         topic: str,
@@ -368,11 +410,13 @@ class Client(Connected):
         max_messages: int | None = None,
         per_second: int | None = None,
         dry_run: bool = False,
+        again: bool = False,
     ) -> Redriven:
-        """Send dead letters of a topic back, each once: those that match all given arguments.
+        """Send dead letters of a topic back, each once: those that wait and match all given arguments.
 
         `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of the reason in a header.
-        They go to the group that gave them up, with `all_groups` to all, or to another topic.
+        They go to the group that gave them up, with `all_groups` to all, or to another topic. With `again` also
+        those that were sent back or dismissed before.
         """
         request = redriving(
             topic,
@@ -385,8 +429,37 @@ class Client(Connected):
             max_messages=max_messages,
             per_second=per_second,
             dry_run=dry_run,
+            again=again,
         )
-        return Redriven(*await self.call(request, group_wire.Redriven))
+        return Redriven(*await self.call(request, letter_wire.Redriven))
+
+    async def dismiss(
+        self,
+        topic: str,
+        *,
+        group: str | None = None,
+        partition: int | None = None,
+        offsets: Sequence[Offset] | None = None,
+        reason: str | None = None,
+        note: str = "",
+        max_messages: int | None = None,
+        dry_run: bool = False,
+    ) -> Dismissed:
+        """Dismiss dead letters of a topic: those that wait and match all given arguments, or all that wait.
+
+        They stay in the log, with `note`, and no redrive sends them back unless it is asked for `again`.
+        """
+        request = dismissing(
+            topic,
+            group=group,
+            partition=partition,
+            offsets=offsets,
+            reason=reason,
+            note=note,
+            max_messages=max_messages,
+            dry_run=dry_run,
+        )
+        return Dismissed(*await self.call(request, letter_wire.Dismissed))
 
     async def why(self, group: str, member: str | None = None) -> str:
         """Why nothing is being delivered to a group, or to one of its members: one sentence with figures."""

@@ -97,7 +97,7 @@ class DelayedQuestions:
         if state not in ("pending", "finished"):
             raise refusal(f'state={state!r} must be "pending" or "finished"')
         check_whole("limit", limit, 1, 1_000_000)
-        begin = PagePosition(0, 0) if after is None else _behind(after)
+        begin = PagePosition(0, 0) if after is None else checked_position(after)
         found, pending = list[Delayed](), 0
         for number in await self._partitions(topic, partition):
             first = begin.offset if number == begin.partition else 0
@@ -239,7 +239,7 @@ def _checked(partition: int, offset: Offset) -> PagePosition:
     return PagePosition(check_any_partition(partition), check_offset("offset", offset))
 
 
-def _behind(after: object) -> PagePosition:
+def checked_position(after: object) -> PagePosition:
     if not isinstance(after, tuple | list) or len(after) != 2:
         raise refusal(f"after={shortened(after)} must be a partition and an offset, as a page's `next` is")
     partition, offset = after

@@ -1,6 +1,6 @@
 """The requests of operators about groups, checked before they are sent, and the answers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,6 @@ from goqueue.client.link.arguments import (
     check_flag,
     check_offset,
     check_text,
-    check_whole,
     refusal,
 )
 from goqueue.client.link.topics import DamagedRange
@@ -18,7 +17,7 @@ from goqueue.core.names import check_group_name, check_publishable
 from goqueue.errors import GoQueueError
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.failures import error_of
-from goqueue.net.wire.fields import LIST_COUNT_MAX, NAME_SIZE_MAX, PROSE_SIZE_MAX
+from goqueue.net.wire.fields import NAME_SIZE_MAX
 from goqueue.net.wire.groups import GroupDescription, LaneDescription, MemberDescription, Why
 from goqueue.net.wire.groups import GroupPartition as PartitionDescription
 from goqueue.types import Offset, Priority
@@ -129,14 +128,6 @@ class DamagedSkipped:
     after: Offset
 
 
-@dataclass(frozen=True, slots=True)
-class Redriven:
-    """The number of dead letters that were sent back, or would be, and of those that remain."""
-
-    redriven: int
-    remaining: int
-
-
 def group_of(description: GroupDescription) -> Group:
     return Group(
         description.name,
@@ -199,10 +190,6 @@ def _lanes_of(described: Sequence[LaneDescription]) -> list[GroupLane]:
     ]
 
 
-COUNT_MAX = 2**32 - 1
-"""Maximum of a number of messages on the wire."""
-
-
 def altering(group: object, settings: object, force: object) -> wire.AlterGroup:
     """Only types are checked here: the broker knows the settings and their values."""
     name = check_group_name(group)
@@ -259,43 +246,5 @@ def skipping(
     )
 
 
-def redriving(
-    topic: object,
-    *,
-    group: object,
-    partition: object,
-    offsets: object,
-    reason: object,
-    to: object,
-    all_groups: object,
-    max_messages: object,
-    per_second: object,
-    dry_run: object,
-) -> wire.Redrive:
-    if to is not None and all_groups is True:
-        raise refusal("a redrive goes to another topic or to all groups of this one; give to or all_groups")
-    return wire.Redrive(
-        check_publishable(topic),
-        None if group is None else check_group_name(group),
-        None if partition is None else check_any_partition(partition),
-        None if offsets is None else _checked_offsets(offsets),
-        None if reason is None else check_text("reason", reason, PROSE_SIZE_MAX),
-        None if to is None else check_publishable(to),
-        check_flag("all_groups", all_groups),
-        None if max_messages is None else check_whole("max_messages", max_messages, 0, COUNT_MAX),
-        None if per_second is None else check_whole("per_second", per_second, 1, COUNT_MAX),
-        check_flag("dry_run", dry_run),
-    )
-
-
 def asking_why(group: object, member: object) -> Why:
     return Why(check_group_name(group), None if member is None else check_text("member", member, NAME_SIZE_MAX))
-
-
-def _checked_offsets(offsets: object) -> tuple[Offset, ...]:
-    if not isinstance(offsets, Iterable) or isinstance(offsets, str | bytes):
-        raise refusal(f"offsets is a list of offsets, not {type(offsets).__name__}")
-    checked = tuple(check_offset("offsets", each) for each in offsets)
-    if len(checked) > LIST_COUNT_MAX:
-        raise refusal(f"there are {len(checked):,} offsets; give {LIST_COUNT_MAX:,} at most at a time")
-    return checked

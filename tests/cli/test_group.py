@@ -1,8 +1,7 @@
-"""`goqueue consume --group`, `goqueue group` and `goqueue dlq`, against a broker on loopback."""
+"""`goqueue consume --group` and `goqueue group`, against a broker on loopback."""
 
 import json
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -254,58 +253,6 @@ async def test_a_group_is_deleted(shell: Shell) -> None:
     result = await shell("group", "delete", "billing", "--yes")
     assert (result.exit_code, result.stdout) == (0, "billing was deleted\n")
     assert (await shell("group", "list", "-o", "json")).stdout == ""
-
-
-# Dead letters
-
-
-async def test_dead_letters_are_listed_and_shown_with_their_reason(shell: Shell) -> None:
-    assert await shell.json("dlq", "list") == []
-    assert await shell.json("dlq", "show", "lines") == []
-    assert (await shell("dlq", "show", "nothing")).exit_code == 1
-    await reject_all(shell)
-    assert await shell.json("dlq", "list") == [{"topic": "lines", "dead_letters": 2, "remaining": 2}]
-    assert (await shell("dlq", "list")).stdout.splitlines()[1].split() == ["lines", "2", "2"]
-    rows = await shell.json("dlq", "show", "lines", "--group", "billing")
-    assert [(row["value"], row["headers"]["goqueue-dlq-reason"]) for row in rows] == [
-        ("line 0", "no address"),
-        ("line 1", "no address"),
-    ]
-    assert await shell.json("dlq", "show", "lines", "--group", "shipping") == []
-    assert len(await shell.json("dlq", "show", "lines", "--count", "1")) == 1
-    table = (await shell("dlq", "show", "lines")).stdout.splitlines()
-    assert table[1].split() == ["0", "0", "billing", "1", "no", "address", "line", "0"]
-
-
-async def test_dead_letters_are_sent_back(shell: Shell) -> None:
-    nothing = await shell("dlq", "redrive", "lines")
-    assert (nothing.exit_code, nothing.stdout) == (0, "0 dead letters sent back, 0 remain\n")
-    await reject_all(shell)
-    dry = await shell("dlq", "redrive", "lines", "--dry-run")
-    assert (dry.exit_code, dry.stdout) == (0, "2 dead letters would be sent back, 0 remain\n")
-    [one] = await shell.json("dlq", "redrive", "lines", "--partition", "0", "--offset", "1", "--group", "billing")
-    assert one == {"topic": "lines", "redriven": 1, "remaining": 1, "dry_run": False}
-    assert (await shell("consume", "lines", "--group", "billing")).stdout == "line 1\n"
-    assert await shell.json("dlq", "list") == [{"topic": "lines", "dead_letters": 2, "remaining": 1}]
-    rest = await shell("dlq", "redrive", "lines", "--reason", "address", "--count", "5", "--rate", "100")
-    assert rest.stdout == "1 dead letter sent back, 0 remain\n"
-    assert (
-        json.loads((await shell("consume", "lines", "--group", "billing", "-o", "json")).stdout)["value"]
-        == "line 0"
-    )
-
-
-async def test_while_dead_letters_are_sent_back_nobody_knows_how_many_remain(shell: Shell) -> None:
-    await shell("produce", "lines", stdin=b"more\n" * 60)
-    async with goqueue.connect(shell.url) as client, client.consumer("lines", group="billing") as consumer:
-        while (await client.group("billing")).lag:
-            await consumer.reject(await consumer.receive(timeout=0.05), "no address")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(client.redrive, "lines", per_second=1))  # a minute
-            assert await consumer.receive(1)
-            assert await shell.json("dlq", "list") == [{"topic": "lines", "dead_letters": 65, "remaining": None}]
-            assert (await shell("dlq", "list")).stdout.splitlines()[1].split() == ["lines", "65", "?"]
-            nursery.cancel_scope.cancel()
 
 
 # Why

@@ -138,7 +138,7 @@ class Load:
                         return
 
     async def reject_and_redrive(self) -> None:
-        """Every second message becomes a dead letter, and dead letters go back to their group."""
+        """Every second message becomes a dead letter. Dead letters go back to their group, or are dismissed."""
         await self.client.publish("jobs", VALUE)
         with trio.fail_after(WAIT_SECONDS):
             async with self.client.consumer("jobs", group="workers") as consumer:
@@ -148,7 +148,8 @@ class Load:
                 await consumer.ack(rest)
                 await (first.reject("soak") if self.rounds["reject_and_redrive"] % 2 else first.ack())
         if any(topic.name == "jobs.dlq" for topic in await self.client.topics()):
-            await self.client.redrive("jobs", max_messages=100)
+            is_tenth = self.rounds["reject_and_redrive"] % 10 == 0
+            await (self.client.dismiss("jobs") if is_tenth else self.client.redrive("jobs", max_messages=100))
 
     async def connect_and_go(self) -> None:
         """One client that says goodbye, and one that is cut off."""

@@ -201,6 +201,9 @@ def test_asyncio_looks_at_groups_and_changes_them(client: blocking.Client, addre
                 while (await mine.group("billing")).lag:
                     pass
             assert (await mine.redrive("orders", dry_run=True)).redriven == 3
+            assert [each.offset for each in await mine.dead_letters("orders", reason="no")] == [0, 1, 2]
+            assert (await mine.dismiss("orders", dry_run=True)).dismissed == 3
+            assert (await mine.count_dead_letters("orders")).waiting == 3
             assert [each.name for each in await mine.groups()] == ["billing"]
             assert await mine.reset_group("billing", 1, dry_run=True) == [goqueue.ResetPartition("orders", 0, 3, 1)]
             assert (await mine.alter_group("billing", {"lanes": "strict"})).settings["lanes"] == "strict"
@@ -209,6 +212,36 @@ def test_asyncio_looks_at_groups_and_changes_them(client: blocking.Client, addre
             await mine.delete_group("billing")
 
     asyncio.run(main())
+
+
+def test_threads_look_at_dead_letters_and_decide(client: blocking.Client) -> None:
+    assert client.dead_letters("orders") == []
+    assert client.count_dead_letters("orders").total == 0
+    fill(client, 5)
+    with client.consumer("orders", group="billing") as consumer:
+        consumer.reject(consumer.receive(timeout=10), "no address")
+        while client.group("billing").lag:
+            pass
+    page = client.dead_letters("orders", limit=2)
+    second = client.dead_letters("orders", limit=3, after=page.next)
+    assert [letter.offset for letter in (*page, *second)] == [0, 1, 2, 3, 4]
+    assert (page.next, second.next) == ((0, 1), None)
+    assert (page[0].state, page[0].group, page[0].reason) == ("waiting", "billing", "no address")
+    assert (page[0].attempts, page[0].origin_offset, page[0].decided_at) == (1, 0, None)
+    done = client.redrive("orders", offsets=[1])
+    assert done == goqueue.Redriven(1, 4, 1, 0, "")
+    assert client.dismiss("orders", offsets=[2], note="known") == goqueue.Dismissed(1, 3, 1, 1, "")
+    [sent] = client.dead_letters("orders", state="redriven")
+    [dismissed] = client.dead_letters("orders", state="dismissed")
+    assert (sent.offset, sent.sent_to, sent.note) == (1, "orders", "")
+    assert (dismissed.offset, dismissed.sent_to, dismissed.note) == (2, None, "known")
+    assert page[0].died_at <= (sent.decided_at or 0) <= (dismissed.decided_at or 0)
+    counts = client.count_dead_letters("orders")
+    assert (counts.waiting, counts.redriven, counts.dismissed) == (3, 1, 1)
+    assert client.redrive("orders", group="audit").why.endswith("3 belong to another group (billing)")
+    for ask in (client.dead_letters, client.count_dead_letters, client.redrive, client.dismiss):
+        with pytest.raises(goqueue.UnknownTopic):
+            ask("nothing")
 
 
 SHARED_OUT = {"assignor": "range", "rebalance": "eager"}

@@ -1,36 +1,40 @@
-"""The redrive: sends dead letters back, each exactly once.
+"""The redrive: sends dead letters back, each exactly once; and the dismissal, which is done with them here.
 
 It is a consumer of the dead-letter topic with a group name of the broker's own. It takes the dead letters one after
 the other and rejects the chosen ones: they are transferred by the same steps by which a message becomes a dead
 letter, and a crash at any step repeats what was journaled and nothing else. It keeps the lease of those that were
 not chosen, so that they are not delivered to it again; the next redrive begins by releasing them.
 
-A dead letter that was sent back stays in the log and is done for this group: no second redrive finds it.
+A dead letter that was sent back or dismissed stays in the log and is done for this group: no second redrive finds
+it. The ledger notes what became of it, and when. One that is to be sent back once more leaves without being taken:
+from the journal of one entry on it is on its way, and no crash finds it waiting.
 """
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from random import Random
 
 import trio
 
 from goqueue.actors.deadletters.carrier import BYTES_MAX, MESSAGES_MAX, outline_of
-from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.deadletters.inbox import Inbox, letters_in
+from goqueue.actors.deadletters.requests import DismissDeadLetters, LettersDecided, RedriveDeadLetters
+from goqueue.actors.deadletters.rounds import GENERATION, MEMBER, DecisionRound
 from goqueue.actors.delivery.requests import (
     AttachGroup,
     ConfirmDeadLetters,
     DeadLetters,
+    DismissLetters,
     ReleaseMember,
+    SendLettersAgain,
     SettleRuns,
-    Take,
     TakeDeadLetters,
     Taken,
 )
-from goqueue.actors.metadata.requests import NoteBegun, NoteMade, ReadGroup, ReadRegister
-from goqueue.actors.partition.board import board_of
+from goqueue.actors.metadata.requests import NoteAttached, NoteBegun, NoteMade, ReadGroup, ReadRegister
+from goqueue.actors.partition.board import PartitionBoard, board_of
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.runtime.concurrently import call_within
 from goqueue.actors.runtime.handlers import defers
@@ -39,74 +43,110 @@ from goqueue.actors.runtime.parts import PartHost, answer
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
-from goqueue.core.groups.redrive import RedriveChoice, destination_in, wanted_destination
+from goqueue.core.groups.redrive import (
+    LetterChoice,
+    LetterCounts,
+    Receivers,
+    RedriveChoice,
+    destination_in,
+    wanted_destination,
+    why_none,
+)
 from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings, ledger_settings
 from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.ledger.deadletters import LetterVerdict
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import REDRIVE, dead_letter_topic
 from goqueue.core.offsetset import OffsetSet
-from goqueue.core.slices.picking import picked_records
 from goqueue.errors import (
+    DamagedData,
     GoQueueError,
     GroupConflict,
+    OffsetOutOfRange,
     RepeatTooOld,
     UnknownFormat,
     UnknownGroup,
     UnknownPartition,
     UnknownTopic,
 )
-from goqueue.types import Acks, Buffer, Offset
+from goqueue.storage.log.views import LogSlice
+from goqueue.types import Acks, Buffer, Microseconds, Offset
 
 logger = logging.getLogger("goqueue.redrive")
 
-MEMBER, GENERATION = "redrive", 1
-VISIBILITY_SECONDS = 3_600.0
-"""The lease of dead letters that were not chosen. When they are delivered again after it, they are not chosen."""
 ANSWER_SECONDS_MAX = 30.0
 PAUSE_SECONDS = 5.0
 """The pause before a redrive that a crash cut short is tried once more."""
 
 
+READ_BYTES = 256 * 1024
+BEGINNING = "offset:0"
+"""Where its ledgers begin. Unlike `earliest`, it is answered once the ledger is durable."""
+
+
 class Redriver:
     """A part of the node's `DeadLetterService`."""
 
-    def __init__(self, topics: ActorRef, register: ActorRef, host: PartHost, random: Random) -> None:
+    def __init__(self, topics: ActorRef, register: ActorRef, host: PartHost, random: Random, inbox: Inbox) -> None:
         self._topics = topics
         self._register = register
         self._host = host
         self._random = random
+        self._inbox = inbox
+        self._clock = inbox.clock
         self._under_way: set[str] = set()
 
     @defers(RedriveDeadLetters)
-    async def redrive(self, message: RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
+    async def redrive(self, message: RedriveDeadLetters, reply: Reply[LettersDecided]) -> None:
         """A stop does not wait for it: the next start finishes what was begun."""
         self._host.background(answer, reply, self._redrive_all, message, endless=True)
 
-    async def _redrive_all(self, wanted: RedriveDeadLetters) -> tuple[int, int]:
-        """The number that was sent, or would be, and the number that remains."""
-        name = dead_letter_topic(wanted.topic)
-        letters = await self._topic(name, f"topic {wanted.topic} has no dead letters")
+    @defers(DismissDeadLetters)
+    async def dismiss(self, message: DismissDeadLetters, reply: Reply[LettersDecided]) -> None:
+        self._host.background(answer, reply, self._dismiss_all, message, endless=True)
+
+    async def _redrive_all(self, wanted: RedriveDeadLetters) -> LettersDecided:
+        letters = await self._letters(wanted.topic, wanted.partition)
         if wanted.to is not None:
-            await self._check_target(name, wanted.to)
-        if wanted.partition is not None and wanted.partition >= letters.partitions:
+            await self._check_target(letters.name, wanted.to)
+        with self._alone(wanted.topic, letters.name):
+            return await self._decide(letters, wanted.partition, await self._redrive_round(wanted))
+
+    async def _dismiss_all(self, wanted: DismissDeadLetters) -> LettersDecided:
+        letters = await self._letters(wanted.topic, wanted.partition)
+        with self._alone(wanted.topic, letters.name):
+            return await self._decide(letters, wanted.partition, self._dismissal_round(wanted))
+
+    async def _letters(self, topic: str, partition: int | None) -> TopicOutline:
+        name = dead_letter_topic(topic)
+        letters = await self._topic(name, f"topic {topic} has no dead letters")
+        if partition is not None and partition >= letters.partitions:
             raise UnknownPartition(f"topic {name} has partitions 0 to {letters.partitions - 1}")
+        return letters
+
+    @contextmanager
+    def _alone(self, topic: str, name: str) -> Iterator[None]:
         if name in self._under_way:
-            raise GroupConflict(f"a redrive of topic {wanted.topic} is under way; wait for its end")
+            raise GroupConflict(f"a redrive of topic {topic} is under way; wait for its end")
         self._under_way.add(name)
         try:
-            return await self._redrive(wanted, letters)
+            yield
         finally:
             self._under_way.discard(name)
 
-    async def _redrive(self, wanted: RedriveDeadLetters, letters: TopicOutline) -> tuple[int, int]:
-        known, round_ = await self._begin(letters), await self._round(wanted)
-        places = [await self._attach(known, letters, number) for number in range(letters.partitions)]
-        for place in places if wanted.partition is None else [places[wanted.partition]]:
-            await self._go_through(place, round_)
-        remaining = sum([await self._lag(place) for place in places])
-        return round_.count, remaining - round_.count if wanted.dry_run else remaining
+    async def _decide(self, letters: TopicOutline, partition: int | None, round_: DecisionRound) -> LettersDecided:
+        known = await self._begin(letters)
+        places = await self._attach_all(known, letters)
+        wanted = range(letters.partitions) if partition is None else range(partition, partition + 1)
+        for number in wanted:
+            await self._go_through(places[number], round_)
+        counts = await self._inbox.count_all(letters)
+        total = round_.foreseen(sum(counts, LetterCounts()))
+        there = sum(counts[wanted.start : wanted.stop], LetterCounts())
+        why = "" if round_.count else why_none(round_.passed, there, self._clock.now())
+        return LettersDecided(round_.count, total.waiting, total.redriven, total.dismissed, why)
 
     async def finish(self) -> None:
         """Finish the transfers that a crash cut short, trying again until that succeeds."""
@@ -129,8 +169,8 @@ class Redriver:
             return
         self._under_way.add(name)
         try:
-            for number in range(letters.partitions):
-                await self._carry(await self._attach(known, letters, number))
+            for place in await self._attach_all(known, letters):
+                await self._carry(place, self._clock.now())
         finally:
             self._under_way.discard(name)
 
@@ -161,71 +201,132 @@ class Redriver:
         begun = SeenTopic(letters.name, letters.uuid, letters.partitions, EARLIEST)
         return await self._register.call(NoteBegun(REDRIVE, (begun,)))
 
-    async def _round(self, wanted: RedriveDeadLetters) -> "_Round":
-        choice = RedriveChoice(
-            wanted_destination(wanted.to, wanted.all_groups),
-            wanted.group,
-            None if wanted.offsets is None else frozenset(wanted.offsets),
-            wanted.reason,
-        )
+    async def _redrive_round(self, wanted: RedriveDeadLetters) -> DecisionRound:
         topics = frozenset(each.name for each in await self._topics.call(OutlineTopics()))
         groups = frozenset(each.name for each in await self._register.call(ReadRegister()))
-        return _Round(choice, topics, groups, wanted.messages_max, wanted.per_second, wanted.dry_run)
+        destination = wanted_destination(wanted.to, wanted.all_groups)
+        return DecisionRound(
+            RedriveChoice(destination, _which(wanted), Receivers(topics, groups)),
+            self._clock.now(),
+            wanted.messages_max,
+            wanted.dry_run,
+            per_second=wanted.per_second,
+            destination=destination,
+            takes_decided=wanted.again,
+        )
+
+    def _dismissal_round(self, wanted: DismissDeadLetters) -> DecisionRound:
+        return DecisionRound(
+            _which(wanted), self._clock.now(), wanted.messages_max, wanted.dry_run, note_text=wanted.note
+        )
+
+    async def _attach_all(self, known: KnownGroup, letters: TopicOutline) -> list[ActorRef]:
+        """The register learns that the ledgers are there, durably: one that is missing later was lost, and with it
+        what was decided."""
+        places = [await self._attach(known, letters, number) for number in range(letters.partitions)]
+        if known.topics[letters.name].attached < letters.partitions:
+            await self._register.call(NoteAttached(REDRIVE, letters.name, letters.uuid, letters.partitions))
+        return places
 
     async def _attach(self, known: KnownGroup, letters: TopicOutline, number: int) -> ActorRef:
         ref = await self._topics.call(FindPartition(letters.uuid, number))
         settings = ledger_settings(REDRIVE, letters.name, GroupSettings(max_deliveries=0))
-        await _ask(
-            ref, AttachGroup(REDRIVE, known.id, settings, EARLIEST, self._host.ref, MEMBER, GENERATION, False)
+        is_expected = number < known.topics[letters.name].attached
+        attach = AttachGroup(
+            REDRIVE,
+            known.id,
+            settings,
+            EARLIEST if is_expected else BEGINNING,
+            self._host.ref,
+            MEMBER,
+            GENERATION,
+            is_expected=is_expected,
         )
+        await _ask(ref, attach)
         await _ask(ref, ReleaseMember(REDRIVE, MEMBER))
         return ref
 
-    async def _lag(self, place: ActorRef) -> int:
-        view = await (await board_of(place)).ledgers.view(REDRIVE)
-        return 0 if view is None else view.lag
-
     # One partition
 
-    async def _go_through(self, place: ActorRef, round_: "_Round") -> None:
+    async def _go_through(self, place: ActorRef, round_: DecisionRound) -> None:
         """Up to the current end of the log: messages that come later may be those that were just sent back."""
-        await self._carry(place)
-        end = (await board_of(place)).log.end_offset
+        await self._carry(place, round_.at)
+        board = await board_of(place)
+        end = board.log.end_offset
+        decided = _decided_before(board, end) if round_.takes_decided else OffsetSet()
+        await self._go_through_waiting(place, round_, end)
+        await self._go_through_decided(place, round_, decided)
+
+    async def _go_through_waiting(self, place: ActorRef, round_: DecisionRound, end: Offset) -> None:
         while round_.wants_more:
             taken = await _ask(place, round_.take())
-            await self._send_back(place, taken, round_.choose(taken, end), round_)
+            await self._act(place, taken, round_.choose(taken, end), round_)
             if all(run.first >= end for run in taken.all_runs):
                 return
 
-    async def _send_back(
-        self, place: ActorRef, taken: Taken, chosen: tuple[AttemptRun, ...], round_: "_Round"
+    async def _act(
+        self, place: ActorRef, taken: Taken, chosen: tuple[AttemptRun, ...], round_: DecisionRound
     ) -> None:
-        round_.count += sum(run.size for run in chosen)
+        count = sum(run.size for run in chosen)
+        round_.note(count, were_waiting=True)
         if round_.is_dry or not chosen:
             return
-        to = round_.choice.destination
+        to = round_.destination
+        if to is None:
+            await _ask(place, DismissLetters(REDRIVE, taken.nonce, chosen, round_.at, round_.note_text))
+            return
         await _ask(place, SettleRuns(REDRIVE, taken.nonce, Action.REJECT, chosen, reason="redriven", to=to))
-        await self._carry(place)
+        await self._send(place, count, round_)
+
+    async def _send(self, place: ActorRef, count: int, round_: DecisionRound) -> None:
+        await self._carry(place, round_.at)
         if round_.per_second is not None:
-            await trio.sleep(sum(run.size for run in chosen) / round_.per_second)
+            await trio.sleep(count / round_.per_second)
+
+    async def _go_through_decided(self, place: ActorRef, round_: DecisionRound, decided: OffsetSet) -> None:
+        """Send those back once more that were decided upon before this redrive."""
+        log = (await board_of(place)).log
+        at, bounds = 0, decided.bounds
+        while bounds is not None and at <= bounds.last and round_.wants_more:
+            at = max(at, bounds.first, log.log_start)
+            try:
+                piece = await log.read(at, READ_BYTES)
+            except DamagedData as error:
+                at = error.end_offset
+            except OffsetOutOfRange:
+                return
+            else:
+                await self._send_some_again(place, round_, piece, decided)
+                at = max(piece.next_offset, at + 1)
+
+    async def _send_some_again(
+        self, place: ActorRef, round_: DecisionRound, piece: LogSlice, decided: OffsetSet
+    ) -> None:
+        for chosen in round_.choose_decided(piece.data, decided):
+            round_.note(len(chosen), were_waiting=False)
+            if not round_.is_dry and round_.destination is not None:
+                await _ask(place, SendLettersAgain(REDRIVE, chosen, round_.destination))
+                await self._send(place, len(chosen), round_)
 
     # Carrying
 
-    async def _carry(self, place: ActorRef) -> None:
+    async def _carry(self, place: ActorRef, at: Microseconds) -> None:
         while letters := await _ask(place, TakeDeadLetters(REDRIVE, MESSAGES_MAX, BYTES_MAX)):
-            for target, bodies in (await self._sorted(place, letters)).items():
+            by_target, returned = await self._sorted(place, letters)
+            for target, bodies in by_target.items():
                 body = b"".join(copy(index) for index, copy in enumerate(bodies))
                 message = Produce(body, len(bodies), producer=letters.producer, acks=Acks.ALL, by_broker=True)
                 with suppress(RepeatTooOld):  # it has arrived, but the ledger lost that entry
                     await _ask(target, message)
-            await _ask(place, ConfirmDeadLetters(REDRIVE, letters.sequence))
+            await _ask(place, ConfirmDeadLetters(REDRIVE, letters.sequence, at, returned))
 
     async def _sorted(
         self, place: ActorRef, letters: DeadLetters
-    ) -> "dict[ActorRef, list[Callable[[int], bytes]]]":
-        """By target partition. Always in the same way: a repeat must have as many messages for each target."""
+    ) -> "tuple[dict[ActorRef, list[Callable[[int], bytes]]], OffsetSet]":
+        """By target partition. Always in the same way: a repeat must have as many messages for each target. And
+        those that go back to the dead-letter topic."""
         topics = {each.name: each for each in await self._topics.call(OutlineTopics())}
-        by_target = defaultdict[ActorRef, list[Callable[[int], bytes]]](list)
+        by_target, returned = defaultdict[ActorRef, list[Callable[[int], bytes]]](list), OffsetSet()
         for letter in letters.messages:
             story = Story.from_headers(one_record(letter.record).headers)
             if story is None:
@@ -234,43 +335,24 @@ class Redriver:
             target = topics.get(destination.topic_for(story.topic))
             if target is None:  # it was deleted just now: back to the dead-letter topic
                 by_target[place].append(_again(letter.record, story))
+                returned.add(letter.offset, letter.offset)
                 continue
             ref = await self._topics.call(FindPartition(target.uuid, story.partition % target.partitions))
             by_target[ref].append(_copy(letter.record, destination.group_for(story.group)))
-        return by_target
+        return by_target, returned
 
 
-@dataclass(slots=True)
-class _Round:
-    """One redrive: its choice, and its count so far."""
+def _decided_before(board: PartitionBoard, end: Offset) -> OffsetSet:
+    """Without letters that were put back: their copies wait."""
+    found, letters = OffsetSet(), letters_in(board)
+    for decision, some in () if letters is None else letters.decided(board.log.log_start, end - 1):
+        if decision.verdict is not LetterVerdict.RETURNED:
+            found.update(some)
+    return found
 
-    choice: RedriveChoice
-    topics: frozenset[str]
-    groups: frozenset[str]
-    messages_max: int | None
-    per_second: int | None
-    is_dry: bool
-    count: int = 0
 
-    @property
-    def wants_more(self) -> bool:
-        return self.messages_max is None or self.count < self.messages_max
-
-    def take(self) -> Take:
-        count = min(MESSAGES_MAX, self.per_second or MESSAGES_MAX)
-        return Take(REDRIVE, MEMBER, GENERATION, count, BYTES_MAX, VISIBILITY_SECONDS, is_busy=False)
-
-    def choose(self, taken: Taken, end: Offset) -> tuple[AttemptRun, ...]:
-        attempts = {offset: run.attempt for run in taken.all_runs for offset in range(run.first, run.last + 1)}
-        chosen = [
-            AttemptRun(offset, offset, attempts[offset])
-            for offset, record in picked_records(taken.data, OffsetSet.of(attempts))
-            if offset < end and self._takes(offset, record)
-        ]
-        return tuple(chosen if self.messages_max is None else chosen[: self.messages_max - self.count])
-
-    def _takes(self, offset: Offset, record: Buffer) -> bool:
-        return self.choice.takes(offset, Story.from_headers(one_record(record).headers), self.topics, self.groups)
+def _which(wanted: RedriveDeadLetters | DismissDeadLetters) -> LetterChoice:
+    return LetterChoice(wanted.group, None if wanted.offsets is None else frozenset(wanted.offsets), wanted.reason)
 
 
 async def _ask(ref: ActorRef, message: Request[ReplyT]) -> ReplyT:

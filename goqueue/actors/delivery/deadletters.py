@@ -14,7 +14,14 @@ import trio
 from goqueue.actors.delivery.gathering import READS_MAX, SPARSE_READ_BYTES
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.repair import Mending
-from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetter, DeadLetters, TakeDeadLetters
+from goqueue.actors.delivery.requests import (
+    ConfirmDeadLetters,
+    DeadLetter,
+    DeadLetters,
+    DismissLetters,
+    SendLettersAgain,
+    TakeDeadLetters,
+)
 from goqueue.actors.delivery.writing import LedgerWriter
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply
@@ -74,8 +81,22 @@ class DeadLetterTransfers:
         here = self.ledgers.find(message.group)
         under_way = here.ledger.transfer_under_way
         if under_way is not None and under_way.sequence == message.sequence:
-            self.writer.write(here, [here.ledger.transferred(under_way.sequence)], trio.current_time())
+            done = here.ledger.transferred(under_way.sequence, message.decided, message.returned)
+            self.writer.write(here, [done], trio.current_time())
             self.counts.of[message.group].dead_letters += under_way.size
+
+    @defers(DismissLetters)
+    async def dismiss(self, message: DismissLetters, reply: Reply[None]) -> None:
+        here, now = self.ledgers.find(message.group), trio.current_time()
+        entry, _ = here.ledger.letters.dismiss(now, message.nonce, message.runs, message.decided, message.note)
+        self.writer.write(here, [] if entry is None else [entry], now)
+        self.host.background(answer, reply, self.ledgers.commit)
+
+    @answers(SendLettersAgain)
+    async def send_again(self, message: SendLettersAgain) -> None:
+        here = self.ledgers.find(message.group)
+        entry = here.ledger.letters.send_again(message.letters, message.to)
+        self.writer.write(here, [] if entry is None else [entry], trio.current_time())
 
 
 async def under_way(here: GroupHere, log: Log) -> DeadLetters | None:

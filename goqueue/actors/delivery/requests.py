@@ -5,7 +5,7 @@ Members receive from partitions and settle there: a group only says which member
 """
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from goqueue.actors.runtime.messages import News, Request
@@ -16,10 +16,11 @@ from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.ledger.views import LaneFigures, Progress
 from goqueue.core.log.retention import KeptSegments
+from goqueue.core.offsetset import OffsetSet
 from goqueue.core.records.batch import Producer
 from goqueue.core.why.facts import PartitionFacts
 from goqueue.storage.snapshotlog.ledgers import LostProgress
-from goqueue.types import Buffer, Offset
+from goqueue.types import Buffer, Microseconds, Offset
 
 
 class SegmentHold(NamedTuple):
@@ -296,10 +297,33 @@ class TakeDeadLetters(Request[DeadLetters | None]):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmDeadLetters(Request[None]):
-    """The transfer is in the dead-letter topic, durably."""
+    """The transfer is in the dead-letter topic, durably; or a redrive has sent it, which says when it began, and
+    which letters could only go back to the dead-letter topic."""
 
     group: str
     sequence: int
+    decided: Microseconds | None = None
+    returned: OffsetSet = field(default_factory=OffsetSet)
+
+
+@dataclass(frozen=True, slots=True)
+class DismissLetters(Request[None]):
+    """These messages of a delivery to a redrive are done; answered once that is durable."""
+
+    group: str
+    nonce: int
+    runs: tuple[AttemptRun, ...]
+    decided: Microseconds
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendLettersAgain(Request[None]):
+    """Those of these letters that were decided upon before leave once more."""
+
+    group: str
+    letters: OffsetSet
+    to: Destination
 
 
 @dataclass(frozen=True, slots=True)

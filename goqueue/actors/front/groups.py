@@ -4,12 +4,19 @@ Names are checked here, once. A member counts as one of this connection before i
 the group is told whenever the connection ends.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import trio
 
-from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.deadletters.requests import (
+    CountDeadLetters,
+    DecidedLetters,
+    DismissDeadLetters,
+    FindLetterDecisions,
+    RedriveDeadLetters,
+)
 from goqueue.actors.delivery.requests import SkipDamaged
 from goqueue.actors.front.responders import Responder, Rest
 from goqueue.actors.front.session import BrokerSession
@@ -27,12 +34,12 @@ from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.board import described_topics
 from goqueue.core.groups.member import HEARTBEAT_SECONDS_MAX, check_member_id
-from goqueue.core.groups.redrive import check_redrive
+from goqueue.core.groups.redrive import LetterCounts, check_dismissal, check_redrive
 from goqueue.core.groups.start import check_reset, check_start
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.groups.views import DescribedGroup, DescribedPartition, MemberState, OwnedPartition
 from goqueue.core.ledger.damage import check_skip
-from goqueue.core.names import check_group_name
+from goqueue.core.names import check_group_name, check_publishable
 from goqueue.core.why.rules import explain
 from goqueue.errors import (
     ActorDied,
@@ -43,6 +50,7 @@ from goqueue.errors import (
     UnknownMember,
 )
 from goqueue.net.wire import groups as wire
+from goqueue.net.wire import letters as letter_wire
 from goqueue.net.wire.errors import TooManyRequests
 from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.fields import PROSE_SIZE_MAX
@@ -227,20 +235,6 @@ async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wir
     return wire.DamagedSkipped(*await ref.call(skipped))
 
 
-async def redrive(session: BrokerSession, request: wire.Redrive) -> wire.Redriven:
-    """A redrive may take long, so there is one at a time on a connection."""
-    check_redrive(
-        request.topic, request.group, request.to, all_groups=request.all_groups, per_second=request.per_second
-    )
-    if session.is_redriving:
-        raise TooManyRequests("a redrive is under way on this connection; wait for its answer")
-    session.is_redriving = True
-    try:
-        return wire.Redriven(*await session.broker.dead_letters.call(RedriveDeadLetters(*request)))
-    finally:
-        session.is_redriving = False
-
-
 async def why(session: BrokerSession, request: wire.Why) -> wire.Because:
     """One at a time on a connection, as with descriptions: it looks at all partitions of the group."""
     name = check_group_name(request.group)
@@ -252,6 +246,77 @@ async def why(session: BrokerSession, request: wire.Why) -> wire.Because:
     return wire.Because(found.text[:PROSE_SIZE_MAX], {"reason": found.reason, **facts.figures()})
 
 
+# Dead letters
+
+
+async def redrive(session: BrokerSession, request: letter_wire.Redrive) -> letter_wire.Redriven:
+    check_redrive(
+        request.topic, request.group, request.to, all_groups=request.all_groups, per_second=request.per_second
+    )
+    with _one_at_a_time(session):
+        done = await session.broker.dead_letters.call(RedriveDeadLetters(*request))
+    return letter_wire.Redriven(*done[:4], done.why[:PROSE_SIZE_MAX])
+
+
+async def dismiss(session: BrokerSession, request: letter_wire.Dismiss) -> letter_wire.Dismissed:
+    check_dismissal(request.topic, request.group)
+    with _one_at_a_time(session):
+        done = await session.broker.dead_letters.call(DismissDeadLetters(*request))
+    return letter_wire.Dismissed(*done[:4], done.why[:PROSE_SIZE_MAX])
+
+
+@contextmanager
+def _one_at_a_time(session: BrokerSession) -> Iterator[None]:
+    """A redrive may take long, so there is one at a time on a connection."""
+    if session.is_redriving:
+        raise TooManyRequests("a redrive is under way on this connection; wait for its answer")
+    session.is_redriving = True
+    try:
+        yield
+    finally:
+        session.is_redriving = False
+
+
+async def count_letters(session: BrokerSession, request: letter_wire.CountLetters) -> letter_wire.LettersCounted:
+    """One at a time on a connection, as with descriptions: where a log has gaps, it is read."""
+    check_publishable(request.topic)
+    async with session.describing:
+        found = await session.broker.dead_letters.call(CountDeadLetters(request.topic))
+    return letter_wire.LettersCounted(tuple(map(_count, found)))
+
+
+def _count(counts: LetterCounts) -> letter_wire.LetterCount:
+    return letter_wire.LetterCount(
+        counts.waiting,
+        counts.redriven,
+        counts.dismissed,
+        counts.redriven_at,
+        counts.dismissed_at,
+        counts.is_doubtful,
+    )
+
+
+async def find_decisions(session: BrokerSession, request: letter_wire.FindDecisions) -> letter_wire.LetterDecisions:
+    check_publishable(request.topic)
+    last = request.first + request.count_max - 1
+    async with session.describing:
+        asked = FindLetterDecisions(request.topic, request.partition, request.first, last)
+        found = await session.broker.dead_letters.call(asked)
+    return letter_wire.LetterDecisions(tuple(map(_decision, found)))
+
+
+def _decision(decided: DecidedLetters) -> letter_wire.LetterDecision:
+    (verdict, at, to, note), runs = decided
+    return letter_wire.LetterDecision(
+        int(verdict),
+        at,
+        to and to.topic,
+        to is not None and to.is_for_all,
+        note,
+        tuple(letter_wire.OffsetRun(*run) for run in runs),
+    )
+
+
 ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.JoinGroup: join,
     wire.Heartbeat: heartbeat,
@@ -261,6 +326,9 @@ ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.DeleteGroup: delete_group,
     wire.ResetGroup: reset_group,
     wire.SkipDamaged: skip_damaged,
-    wire.Redrive: redrive,
     wire.Why: why,
+    letter_wire.Redrive: redrive,
+    letter_wire.Dismiss: dismiss,
+    letter_wire.CountLetters: count_letters,
+    letter_wire.FindDecisions: find_decisions,
 }

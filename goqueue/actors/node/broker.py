@@ -144,7 +144,10 @@ async def running_broker(
     metadata = ChildSpec("metadata", lambda: MetadataOwner(volume, data, environment.clock))
     partitions = supervised("partitions", lambda: Supervisor(width=WIDTH, report=report))
     timers = ChildSpec("timers", lambda: Timers(environment.clock))
-    dead_letters = ChildSpec("deadletters", lambda: DeadLetterService(topics.ref, metadata.ref, environment.random))
+    dead_letters = ChildSpec(
+        "deadletters",
+        lambda: DeadLetterService(topics.ref, metadata.ref, environment.random, environment.clock),
+    )
     topics = ChildSpec(
         "topics",
         lambda: Topics(

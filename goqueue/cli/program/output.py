@@ -76,6 +76,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def readable_second(seconds: float) -> str:
+    """The moment, to the second."""
+    return f"{readable(int(seconds * 1_000_000))[:19]}Z"
+
+
 # Printing
 
 

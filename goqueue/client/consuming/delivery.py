@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from goqueue.client.consuming.names import DeliveredNames
 from goqueue.client.reading.message import DecodedBatch, FlaggedMessage, Message, Slice
 from goqueue.core.receipts import Receipt
+from goqueue.core.records.batch import Envelope
 from goqueue.errors import InvalidMessage
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet
 from goqueue.types import Buffer, Offset, Seconds
@@ -194,7 +195,7 @@ class DeliveredSlice(Slice):
         self._plain, self._flagged = kinds
         self._delivery = delivery
 
-    def _batch_of(self, body: bytes) -> DecodedBatch:
+    def _batch_of(self, envelope: Envelope, body: bytes) -> DecodedBatch:  # noqa: ARG002
         return _DeliveredBatch(self._delivery, body)
 
 

@@ -67,12 +67,13 @@ class RepeatedPublished(Published):
 class DecodedBatch:
     """The state that the messages of a batch share."""
 
-    __slots__ = ("body", "partition", "topic")
+    __slots__ = ("append_time", "body", "partition", "topic")
 
-    def __init__(self, topic: str, partition: int, body: bytes) -> None:
+    def __init__(self, topic: str, partition: int, body: bytes, append_time: Microseconds = 0) -> None:
         self.topic = topic
         self.partition = partition
         self.body = body
+        self.append_time = append_time
 
 
 class Message:
@@ -145,6 +146,11 @@ class Message:
 
     def has_expired(self, now: Microseconds) -> bool:  # noqa: ARG002
         return False
+
+
+def append_time_of(message: Message) -> Microseconds:
+    """When the broker wrote a message that a reader has read."""
+    return message._batch.append_time
 
 
 class FlaggedMessage(Message):
@@ -224,8 +230,8 @@ class Slice:
             found = (message for message in found if not message.has_expired(now))
         return found
 
-    def _batch_of(self, body: bytes) -> DecodedBatch:
-        return DecodedBatch(self.topic, self.partition, body)
+    def _batch_of(self, envelope: Envelope, body: bytes) -> DecodedBatch:
+        return DecodedBatch(self.topic, self.partition, body, envelope.append_time)
 
     def _messages_of(self, envelope: Envelope, stored: memoryview, start: Offset, end: Offset) -> Iterator[Message]:
         if start >= end:
@@ -236,7 +242,7 @@ class Slice:
         if shape is None:
             return self._walk(envelope, body, start, end)
         if count == envelope.last_offset_delta + 1:
-            return self._uniform_messages(body, shape, range(start, end), start - envelope.base_offset)
+            return self._uniform_messages(envelope, body, shape, range(start, end), start - envelope.base_offset)
         return self._some_of_one_shape(envelope, body, shape, start, end)
 
     def _some_of_one_shape(
@@ -249,18 +255,20 @@ class Slice:
         base = envelope.base_offset
         begin, after = bisect_left(relative, start - base), bisect_left(relative, end - base)
         offsets = [base + each for each in relative[begin:after]]
-        return self._uniform_messages(body, shape, offsets, begin)
+        return self._uniform_messages(envelope, body, shape, offsets, begin)
 
     def _uniform_messages(
-        self, body: bytes, shape: Shape, offsets: Sequence[Offset], passed: int
+        self, envelope: Envelope, body: bytes, shape: Shape, offsets: Sequence[Offset], passed: int
     ) -> Iterator[Message]:
         """The messages of records of one shape, after `passed` skipped ones: no step of Python for each."""
         begin, end = passed * shape.size, (passed + len(offsets)) * shape.size
         values = values_of(body[begin:end], len(offsets), shape)
-        return map(self._plain, repeat(self._batch_of(body)), offsets, range(begin, end, shape.size), values)
+        return map(
+            self._plain, repeat(self._batch_of(envelope, body)), offsets, range(begin, end, shape.size), values
+        )
 
     def _walk(self, envelope: Envelope, body: bytes, start: Offset, end: Offset) -> Iterator[Message]:
-        batch, plain = self._batch_of(body), self._plain
+        batch, plain = self._batch_of(envelope, body), self._plain
         base, position, bounds = envelope.base_offset, 0, _BOUNDS.unpack_from
         for _ in range(envelope.record_count):
             flags, relative_offset, key_size, value_size = bounds(body, position)

@@ -11,7 +11,7 @@ as a set of offsets.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import chain
 from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypeAlias
@@ -171,7 +171,12 @@ class TransferBegun(Entry):
 
 @dataclass(frozen=True, slots=True)
 class TransferDone(Entry):
+    """A redrive says in `decided` when it began, in wall time, and which letters could only go back to the
+    dead-letter topic."""
+
     sequence: int
+    decided: Microseconds | None = None
+    returned: OffsetSet = field(default_factory=OffsetSet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +244,29 @@ class Begun(Entry):
     runs: AttemptRuns
 
 
+@dataclass(frozen=True, slots=True)
+class LettersDismissed(Entry):
+    """An operator dismisses these dead letters of a delivery to a redrive: they are done."""
+
+    nonce: int
+    runs: AttemptRuns
+    decided: Microseconds
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentAgain(Entry):
+    """These dead letters were decided upon before, and leave for a destination once more."""
+
+    letters: OffsetSet
+    to: Destination
+    reason: str
+
+
 def leaves(entry: Entry) -> bool:
     """Whether the entry makes dead letters, or may."""
     match entry:
-        case Rejected() | Repaired():
+        case Rejected() | Repaired() | SentAgain():
             return True
         case Nacked():
             return bool(entry.leaving)
@@ -347,6 +371,8 @@ _destination = _Shape(lambda to: to and list(to), Destination.from_plain)
 _lane_offsets = _Shape(_write_lane_offsets, _read_lane_offsets)
 _lane, _places, _lanes = _Shape(int, _read_lane), _Shape(list, _read_places), _Shape(_write_lanes, _read_lanes)
 
+NO_OFFSETS = OffsetSet()
+
 _TABLE = (
     _Kind(1, Began, (_whole,)),
     _Kind(
@@ -363,7 +389,7 @@ _TABLE = (
     _Kind(8, Extended, (_whole, _perhaps(_attempt_runs), _seconds)),
     _Kind(9, Expired, (_whole, _attempt_runs, _perhaps(_text))),
     _Kind(10, TransferBegun, (_whole, _runs)),
-    _Kind(11, TransferDone, (_whole,)),
+    _Kind(11, TransferDone, (_whole, _perhaps(_whole), _offsets), (NO_OFFSETS, None)),
     _Kind(12, Removed, (_whole, _whole)),
     _Kind(13, CutBack, (_whole,)),
     _Kind(14, Reset, (_whole,)),
@@ -373,8 +399,10 @@ _TABLE = (
     _Kind(18, Repaired, (_whole, _whole, _lane_offsets)),
     _Kind(19, Skipped, (_whole, _whole, _whole, _flag)),
     _Kind(20, Begun, (_whole, _attempt_runs)),
+    _Kind(21, LettersDismissed, (_whole, _attempt_runs, _whole, _text)),
+    _Kind(22, SentAgain, (_offsets, _destination, _text)),
 )
-_KINDS = {kind.entry: kind._replace(names=tuple(field.name for field in fields(kind.entry))) for kind in _TABLE}
+_KINDS = {kind.entry: kind._replace(names=tuple(each.name for each in fields(kind.entry))) for kind in _TABLE}
 _NUMBERS = {kind.number: kind for kind in _TABLE}
 
 

@@ -40,6 +40,7 @@ from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, in_orde
 from goqueue.core.ledger.deadletters import DeadLetterTransfer, DeadRun, Destination
 from goqueue.core.ledger.deliveries import Delivery
 from goqueue.core.ledger.entries import (
+    NO_OFFSETS,
     Acked,
     Began,
     Begun,
@@ -62,8 +63,8 @@ from goqueue.core.ledger.entries import (
 from goqueue.core.ledger.handout import Delivering, HandOut, Recipient, Scanned, passed_over
 from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.leases import Lease
+from goqueue.core.ledger.operators import LedgerDamage, LedgerLetters
 from goqueue.core.ledger.planning import Planning
-from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action, Settlement, SettleRequest
 from goqueue.core.ledger.shares import LANES
@@ -71,7 +72,7 @@ from goqueue.core.ledger.state import LedgerState
 from goqueue.core.ledger.views import LaneHeld, Plan, Progress
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import StaleReceipt
-from goqueue.types import Offset
+from goqueue.types import Microseconds, Offset
 
 NONE_HELD = (LaneHeld(0, 0, None),) * len(LANES)
 REASON_LENGTH_MAX = 1_000
@@ -363,12 +364,18 @@ class Ledger(Planning):
         )
         return TransferBegun(sequence, leaving)
 
-    def transferred(self, sequence: int) -> TransferDone:
-        """The transfer's messages are in the dead-letter topic, durably."""
+    def transferred(
+        self, sequence: int, decided: Microseconds | None = None, returned: OffsetSet = NO_OFFSETS
+    ) -> TransferDone:
+        """The transfer's messages are in the dead-letter topic, durably; or a redrive has sent them."""
         under_way = self.transfer_under_way
         assert under_way is not None
         assert under_way.sequence == sequence
-        return TransferDone(sequence)
+        return TransferDone(sequence, decided, returned)
+
+    @property
+    def letters(self) -> LedgerLetters:
+        return LedgerLetters(self._state)
 
     # The log, and operators
 
@@ -378,7 +385,7 @@ class Ledger(Planning):
 
     def removed_below(self, offset: Offset) -> Removed | None:
         """Retention removed everything below `offset`. Messages that were not scanned count as not done."""
-        if offset <= self.committed:
+        if offset <= self.committed and not self._state.decisions.begin_below(offset):
             return None
         in_transfer = self._state.dead_letters.count_in_transfer(0, offset - 1)
         return Removed(offset, self._state.lanes.count_unsettled(offset) - in_transfer)

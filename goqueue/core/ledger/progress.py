@@ -91,6 +91,15 @@ class LaneProgress:
         """The same for scattered messages."""
         self.open.remove(offsets)
 
+    def open_again(self, offsets: OffsetSet) -> None:
+        """These were done, and are no longer: the committed offset may fall."""
+        self.open.update(offsets)
+
+    def done(self, first: Offset, last: Offset) -> OffsetSet:
+        """The offsets of this range that are done."""
+        found = OffsetSet([(first, last)] if first <= last else ())
+        return found.without(self.open).without(self.unseen(first, last))
+
     # What is known
 
     def count_unsettled(self, end: Offset) -> int:

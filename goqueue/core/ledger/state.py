@@ -21,7 +21,14 @@ from typing import Any
 from goqueue.core.ledger import entries
 from goqueue.core.ledger.attempts import FRESH, AttemptRuns, Attempts, Standing, StandingRun, count
 from goqueue.core.ledger.damage import Damages, LateDeliveries, Timed, held_in
-from goqueue.core.ledger.deadletters import DeadLetterQueue, DeadRun, Destination
+from goqueue.core.ledger.deadletters import (
+    DeadLetterQueue,
+    DeadRun,
+    Decision,
+    Decisions,
+    Destination,
+    LetterVerdict,
+)
 from goqueue.core.ledger.deliveries import Deliveries, Delivery
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.firstdeliveries import FirstDeliveries
@@ -50,6 +57,8 @@ class LedgerState:
         self.damages = Damages()
         self.firsts = [FirstDeliveries() for _ in LANES]
         self.late = LateDeliveries()
+        self.decisions = Decisions()
+        """What became of dead letters, in the ledger of a redrive."""
         self.next_sequence = 0
         self.removed_unacked = 0
         self.resets = 0
@@ -97,6 +106,10 @@ class LedgerState:
                 self._skipped(entry)
             case entries.Begun():
                 self.deliveries.note_begun(entry.nonce, entry.runs)
+            case entries.LettersDismissed():
+                self._dismissed(entry)
+            case entries.SentAgain():
+                self._sent_again(entry)
             case _:
                 raise AssertionError(f"{entry} is nothing that happens to a ledger")
 
@@ -244,8 +257,29 @@ class LedgerState:
         under_way = self.dead_letters.under_way
         assert under_way is not None
         assert under_way.sequence == entry.sequence
-        for run in self.dead_letters.end():
-            self.lanes.settle(*run)
+        settled = OffsetSet(self.dead_letters.end())
+        self.lanes.settle_all(settled)
+        self._note_redriven(under_way.runs, settled, entry)
+
+    def _note_redriven(self, letters: Sequence[DeadRun], settled: OffsetSet, entry: entries.TransferDone) -> None:
+        """A letter of another topic that was put back is a decision of its own; what no longer holds the committed
+        offset is not noted, since its offset may be another message's by now."""
+        for to in dict.fromkeys(letter.to for letter in letters if letter.to is not None):
+            sent = OffsetSet((letter.first, letter.last) for letter in letters if letter.to == to).common(settled)
+            self.decisions.note(Decision(LetterVerdict.REDRIVEN, entry.decided, to), sent.without(entry.returned))
+        self.decisions.note(Decision(LetterVerdict.RETURNED, entry.decided), entry.returned.common(settled))
+
+    def _dismissed(self, entry: entries.LettersDismissed) -> None:
+        decision = Decision(LetterVerdict.DISMISSED, entry.decided, None, entry.note)
+        for offsets in self.deliveries.take(entry.nonce, entry.runs, Settlement.ACKED).values():
+            self.lanes.settle_all(offsets)
+            self.decisions.note(decision, offsets)
+
+    def _sent_again(self, entry: entries.SentAgain) -> None:
+        self.decisions.note_missing(entry.letters)
+        self.lanes.open_again(entry.letters)
+        for first, last in entry.letters.runs():
+            self.dead_letters.add(DeadRun(first, last, 1, 0, 0, entry.reason, entry.to))
 
     # What happened to the log, or was wished by an operator
 
@@ -303,6 +337,7 @@ class LedgerState:
         self.dead_letters.let_go(first, last)
         self.damages.take(first, last)
         self.late.forget(first, last)
+        self.decisions.forget(first, last)
 
     # Written down
 
@@ -320,6 +355,7 @@ class LedgerState:
             self.resets,
             self.late.to_plain(self._held()),
             self.damages.to_plain(),
+            self.decisions.to_plain(),
         ]
 
     @classmethod
@@ -335,6 +371,7 @@ class LedgerState:
             state.retries = Retries.from_plain(retries, now)
             state.dead_letters = DeadLetterQueue.from_plain(dead_letters)
             state.late, state.damages = LateDeliveries.from_plain(late), Damages.from_plain(damages)
+            state.decisions = Decisions.from_plain(*later[5:6] or [()])
             handed_out = [*state.deliveries.runs(), *state.retries.runs(), *state.dead_letters.runs()]
             state.lanes = LaneProgress.from_plain(lanes, [*handed_out, *state.damages.runs()])
             state.firsts = list(map(FirstDeliveries.from_plain, firsts))

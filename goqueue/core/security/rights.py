@@ -117,6 +117,15 @@ def _redrive(request: Any) -> Needs:
         yield Permission(Right.PUBLISH, Resource.TOPIC, request.topic if request.to is None else request.to)
 
 
+def _dismiss(request: Any) -> Needs:
+    yield Permission(Right.READ, Resource.TOPIC, dead_letter_topic(request.topic))
+    yield Permission(Right.CONSUME, Resource.GROUP, request.group)
+
+
+def _letters(right: Right) -> Callable[[Any], Needs]:
+    return lambda request: iter((Permission(right, Resource.TOPIC, dead_letter_topic(request.topic)),))
+
+
 # Which requests the audit shows
 
 
@@ -159,6 +168,9 @@ RULES: Mapping[str, Rule] = {
     "reset_group": Rule(_group(Right.ALTER), _unless_dry),
     "skip_damaged": Rule(_skip_damaged, _unless_dry),
     "redrive": Rule(_redrive, _unless_dry),
+    "dismiss": Rule(_dismiss, _unless_dry),
+    "count_letters": Rule(_letters(Right.DESCRIBE), _never),
+    "find_decisions": Rule(_letters(Right.READ), _never),
     "commit_offsets": Rule(_consume, lambda request: request.member is None),
     "ask_offsets": Rule(_group(Right.DESCRIBE), _never),
     "why": Rule(_group(Right.DESCRIBE), _never),

@@ -355,35 +355,6 @@ class DamagedSkipped(NamedTuple):
     after: U63
 
 
-@kind(66, "Redriven")
-class Redrive(NamedTuple):
-    """Send dead letters back, each once: to the group that gave them up, to all groups, or to another topic.
-
-    Only those that fit all that is given. `topic` is the one they came from.
-    """
-
-    topic: Name
-    group: Name | None = None
-    partition: U32 | None = None
-    offsets: Annotated[tuple[U63, ...], Many] | None = None
-    """In the dead-letter topic."""
-    reason: Prose | None = None
-    """A part of the reason why they were given up."""
-    to: Name | None = None
-    all_groups: bool = False
-    messages_max: U32 | None = None
-    per_second: U32 | None = None
-    dry_run: bool = False
-
-
-@kind(67)
-class Redriven(NamedTuple):
-    """The number of dead letters that were sent, or would be, and of those that remain."""
-
-    redriven: U63
-    remaining: U63
-
-
 class CommitPartition(NamedTuple):
     """Everything below `offset` is done."""
 

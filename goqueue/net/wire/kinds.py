@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from goqueue.net.wire import delays as delay
 from goqueue.net.wire import groups as group
+from goqueue.net.wire import letters as letter
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.registry import ANSWER_NAMES, REGISTERED, name_of
 
@@ -35,7 +36,10 @@ Request: TypeAlias = (
     | group.DeleteGroup
     | group.ResetGroup
     | group.SkipDamaged
-    | group.Redrive
+    | letter.Redrive
+    | letter.Dismiss
+    | letter.CountLetters
+    | letter.FindDecisions
     | group.Why
     | group.CommitOffsets
     | group.AskOffsets
@@ -61,7 +65,10 @@ Answer: TypeAlias = (
     | group.Groups
     | group.GroupReset
     | group.DamagedSkipped
-    | group.Redriven
+    | letter.Redriven
+    | letter.Dismissed
+    | letter.LettersCounted
+    | letter.LetterDecisions
     | group.Because
     | group.OffsetsCommitted
     | group.GroupOffsets

@@ -16,7 +16,7 @@ from goqueue.actors.topics.requests import DeleteTopic
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import Flag, encode_record
 from goqueue.errors import GroupConflict, UnknownGroup, UnknownPartition, UnknownTopic
-from goqueue.net.wire.groups import Redrive
+from goqueue.net.wire.letters import Redrive
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import WatchedDisk, broker
 from tests.actors.groups.groupstage import group_names
@@ -33,7 +33,8 @@ def disk() -> SimulatedDisk:
 
 
 async def redrive(running: Broker, topic: str = "orders", **wanted: Any) -> tuple[int, int]:
-    return await running.dead_letters.call(RedriveDeadLetters(*Redrive(topic, **wanted)))
+    done = await running.dead_letters.call(RedriveDeadLetters(*Redrive(topic, **wanted)))
+    return done.decided, done.waiting
 
 
 async def give_up(running: Broker, who: Consumer, *values: bytes, number: int = 0, reason: str = "poison") -> None:
@@ -195,7 +196,7 @@ async def test_it_keeps_to_its_rate(disk: SimulatedDisk, autojump_clock: MockClo
             await redrive(running)
         assert await group_names(running.groups) == ["billing"], "others are served meanwhile"
         await trio.sleep(begin + 7 - trio.current_time())
-        assert asked.answer == (50, 0)
+        assert asked.answer[:2] == (50, 0)
 
 
 async def test_what_cannot_be_asked_for(disk: SimulatedDisk, autojump_clock: MockClock) -> None:

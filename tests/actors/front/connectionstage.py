@@ -9,7 +9,7 @@ from uuid import UUID
 
 import trio
 
-from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.deadletters.requests import LettersDecided, RedriveDeadLetters
 from goqueue.actors.delivery import requests as partition
 from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.front.bounds import Bounds
@@ -269,14 +269,14 @@ class StageGroups(Actor):
         self.heard.append(message)
 
     @defers(RedriveDeadLetters)
-    async def redrive(self, message: RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
+    async def redrive(self, message: RedriveDeadLetters, reply: Reply[LettersDecided]) -> None:
         self.heard.append(message)
         self.background(self._redrive, reply)
 
-    async def _redrive(self, reply: Reply[tuple[int, int]]) -> None:
+    async def _redrive(self, reply: Reply[LettersDecided]) -> None:
         if self.gate is not None:
             await self.gate.wait()
-        reply.resolve((7, 2))
+        reply.resolve(LettersDecided(7, 2, 9, 1, ""))
 
 
 class StageTopics(Actor):

@@ -14,7 +14,7 @@ from goqueue.actors.front.session import BrokerSession
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import DELAY_BIT, encode_record
 from goqueue.errors import GoQueueError, InvalidName, UnknownGroup, UnknownTopic
-from goqueue.net.wire import delays, groups, messages
+from goqueue.net.wire import delays, groups, letters, messages
 from goqueue.net.wire.kinds import ANSWERS, KIND_NAMES, Request
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import broker
@@ -149,6 +149,10 @@ GOOD: dict[type[Any], Case] = {
         lambda scene: groups.AskOffsets("reports", (groups.ReceivePartition(scene.topic, 0),)),
         lambda _, answer: answer.partitions[0].offset == 0,
     ),
+    letters.CountLetters: (
+        lambda _: letters.CountLetters("orders"),
+        lambda _, answer: answer.partitions == (),
+    ),
     groups.Why: (lambda _: groups.Why("billing"), lambda _, answer: answer.why),
     delays.ListDelayed: (
         lambda scene: delays.ListDelayed(scene.topic, 0, 0, 10, finished=False),
@@ -173,7 +177,9 @@ GOOD: dict[type[Any], Case] = {
 }
 REFUSED: dict[type[Any], tuple[Request, type[GoQueueError]]] = {
     groups.DeleteGroup: (groups.DeleteGroup("a/b"), InvalidName),
-    groups.Redrive: (groups.Redrive("missing"), UnknownTopic),
+    letters.Redrive: (letters.Redrive("missing"), UnknownTopic),
+    letters.Dismiss: (letters.Dismiss("missing"), UnknownTopic),
+    letters.FindDecisions: (letters.FindDecisions("missing", 0, 0, 1), UnknownTopic),
     groups.SkipDamaged: (groups.SkipDamaged("missing", "orders", 0, 0, 5), UnknownGroup),
 }
 

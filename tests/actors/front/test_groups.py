@@ -16,6 +16,7 @@ from goqueue.core.ledger.settlements import Action
 from goqueue.core.ledger.views import LaneFigures
 from goqueue.errors import GoQueueError, GroupConflict, PartitionUnavailable, UnknownMember
 from goqueue.net.wire import groups as wire
+from goqueue.net.wire import letters
 from goqueue.net.wire.groups import Why
 from goqueue.net.wire.kinds import Request
 from goqueue.net.wire.messages import Done, Stats, StatsReport
@@ -94,11 +95,15 @@ async def test_a_subscription_is_names_or_one_pattern(
         (wire.ResetGroup("g", "a/b", None, "latest"), "invalid_name"),
         (wire.ResetGroup("g", None, 3, "latest"), "protocol_error"),
         (wire.ResetGroup("g", None, None, "now"), "invalid_config"),
-        (wire.Redrive("__x"), "invalid_name"),
-        (wire.Redrive("orders", group="__x"), "invalid_name"),
-        (wire.Redrive("orders", to="__x"), "invalid_name"),
-        (wire.Redrive("orders", to="others", all_groups=True), "protocol_error"),
-        (wire.Redrive("orders", per_second=0), "protocol_error"),
+        (letters.Redrive("__x"), "invalid_name"),
+        (letters.Redrive("orders", group="__x"), "invalid_name"),
+        (letters.Redrive("orders", to="__x"), "invalid_name"),
+        (letters.Redrive("orders", to="others", all_groups=True), "protocol_error"),
+        (letters.Redrive("orders", per_second=0), "protocol_error"),
+        (letters.Dismiss("__x"), "invalid_name"),
+        (letters.Dismiss("orders", group="__x"), "invalid_name"),
+        (letters.CountLetters("__x"), "invalid_name"),
+        (letters.FindDecisions("__x", 0, 0, 1), "invalid_name"),
         (Why("__x"), "invalid_name"),
         (Why("g", ""), "invalid_name"),
         (Why("other"), "unknown_group"),
@@ -362,12 +367,12 @@ async def test_a_group_is_altered_reset_and_deleted(autojump_clock: MockClock) -
 async def test_dead_letters_are_sent_back_one_redrive_at_a_time(autojump_clock: MockClock) -> None:
     async with staged() as stage:
         stage.groups.gate = trio.Event()
-        asked = wire.Redrive("orders", "g", 1, (4, 5), "timeout", "retries", False, 10, 100, True)
+        asked = letters.Redrive("orders", "g", 1, (4, 5), "timeout", "retries", False, 10, 100, True, True)
         first = await stage.client.post(asked)
         await wait_all_tasks_blocked()
         assert (await refused(stage, asked)).code == "too_many_requests"
         stage.groups.gate.set()
-        assert await stage.client.outcome() == (first, wire.Redriven(7, 2))
+        assert await stage.client.outcome() == (first, letters.Redriven(7, 2, 9, 1))
         assert stage.groups.heard == [
             RedriveDeadLetters(
                 topic="orders",
@@ -380,6 +385,7 @@ async def test_dead_letters_are_sent_back_one_redrive_at_a_time(autojump_clock: 
                 messages_max=10,
                 per_second=100,
                 dry_run=True,
+                again=True,
             )
         ]
-        assert await stage.client.ask(asked) == wire.Redriven(7, 2)
+        assert await stage.client.ask(asked) == letters.Redriven(7, 2, 9, 1)

@@ -11,13 +11,15 @@ import pytest
 import goqueue
 from goqueue.client.consuming.options import ConsumerOptions, check_seconds, start_text
 from goqueue.client.consuming.queue import QueueConsumer
-from goqueue.client.groups import altering, asking_why, redriving, resetting
+from goqueue.client.groups import altering, asking_why, resetting
+from goqueue.client.letters import dismissing, redriving, wanted_letters
 from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings, check_whole
 from goqueue.client.link.moments import due_of
 from goqueue.client.producing.content import priority_of
 from goqueue.client.producing.options import send_options
 from goqueue.errors import UnknownPartition
 from goqueue.net.wire import groups as wire
+from goqueue.net.wire import letters
 from goqueue.net.wire.groups import Why
 from goqueue.types import Priority
 from tests.client.consuming.world import FakeBroker
@@ -161,9 +163,21 @@ def reset(**given: Any) -> wire.ResetGroup:
     return resetting(**{**usual, **given})
 
 
-def redrive(**given: Any) -> wire.Redrive:
+def redrive(**given: Any) -> letters.Redrive:
     nothing = dict.fromkeys(("group", "partition", "offsets", "reason", "to", "max_messages", "per_second"))
-    return redriving(**{"topic": "orders", **nothing, "all_groups": False, "dry_run": False, **given})
+    return redriving(
+        **{"topic": "orders", **nothing, "all_groups": False, "dry_run": False, "again": False, **given}
+    )
+
+
+def dismiss(**given: Any) -> letters.Dismiss:
+    nothing = dict.fromkeys(("group", "partition", "offsets", "reason", "max_messages"))
+    return dismissing(**{"topic": "orders", **nothing, "note": "", "dry_run": False, **given})
+
+
+def listing(**given: Any) -> object:
+    nothing = dict.fromkeys(("group", "partition", "offsets", "reason", "state"))
+    return wanted_letters(**{"topic": "orders", **nothing, **given})
 
 
 def test_what_is_asked_travels_as_it_was_given() -> None:
@@ -171,10 +185,14 @@ def test_what_is_asked_travels_as_it_was_given() -> None:
     assert alter(settings={"lanes": None}).settings == {"lanes": None}
     assert reset() == wire.ResetGroup("billing", None, None, "offset:7", False, False)
     assert reset(topic="orders.dlq", partition=0).partition == 0
-    assert redrive() == wire.Redrive("orders")
+    assert redrive() == letters.Redrive("orders")
     assert redrive(
         group="g", partition=1, offsets=[4, 5], reason="late", to="x", max_messages=10, per_second=1, dry_run=True
-    ) == wire.Redrive("orders", "g", 1, (4, 5), "late", "x", False, 10, 1, True)
+    ) == letters.Redrive("orders", "g", 1, (4, 5), "late", "x", False, 10, 1, True)
+    assert redrive(again=True).again
+    assert dismiss(group="g", note="known", max_messages=3) == letters.Dismiss(
+        "orders", "g", note="known", messages_max=3
+    )
 
 
 @pytest.mark.parametrize("value", [5, b"x", [], Odd(), "x" * 300, "\ud800"], ids=shown)
@@ -223,12 +241,27 @@ REDRIVES: list[tuple[dict[str, Any], type[Exception]]] = [
     *[({"max_messages": value}, goqueue.InvalidConfig) for value in ("1", 1.5, True, -1, 2**32)],
     *[({"per_second": value}, goqueue.InvalidConfig) for value in ("1", 0.5, True, 0, -1, 2**32)],
     *[({name: value}, goqueue.InvalidConfig) for name in ("all_groups", "dry_run") for value in ("yes", 1, None)],
+    *[({"again": value}, goqueue.InvalidConfig) for value in ("yes", 1, None)],
+]
+SELECTIONS = [row for row in REDRIVES if row[0].keys() <= {"topic", "group", "partition", "offsets", "reason"}]
+DISMISSALS: list[tuple[dict[str, Any], type[Exception]]] = [
+    *[({"note": value}, goqueue.InvalidConfig) for value in (5, None, b"x", "x" * 5_000)],
+    *[({"max_messages": value}, goqueue.InvalidConfig) for value in ("1", True, -1)],
+    *[({"dry_run": value}, goqueue.InvalidConfig) for value in ("yes", 1, None)],
+]
+LISTINGS: list[tuple[dict[str, Any], type[Exception]]] = [
+    *[({"state": value}, goqueue.InvalidConfig) for value in (5, "", "gone", b"waiting", ["waiting"])],
 ]
 
 
 @pytest.mark.parametrize(
     ("ask", "given", "error"),
-    [*[(reset, *row) for row in RESETS], *[(redrive, *row) for row in REDRIVES]],
+    [
+        *[(reset, *row) for row in RESETS],
+        *[(redrive, *row) for row in REDRIVES],
+        *[(dismiss, *row) for row in SELECTIONS + DISMISSALS],
+        *[(listing, *row) for row in SELECTIONS + LISTINGS],
+    ],
     ids=shown,
 )
 def test_resets_and_redrives_refuse_wrong_kinds(

@@ -1,12 +1,24 @@
 """A dead letter keeps what it was and says where it comes from; on its way back it loses the story again."""
 
+from collections import Counter
+
 import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.groups.deadletter import PREFIX, Story, dead_letter, one_record, redriven
-from goqueue.core.groups.redrive import RedriveChoice, destination_in, wanted_destination
+from goqueue.core.groups.redrive import (
+    LetterChoice,
+    LetterCounts,
+    Passed,
+    PassedLetters,
+    Receivers,
+    RedriveChoice,
+    destination_in,
+    wanted_destination,
+    why_none,
+)
 from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.records.batch import accept
 from goqueue.core.records.record import (
@@ -136,15 +148,66 @@ def test_a_redrive_that_an_older_goqueue_began_goes_where_it_was_to_go(
 
 
 def test_only_those_are_chosen_that_fit_and_that_somebody_can_get() -> None:
-    topics, groups = {"orders", "hospital"}, {"billing"}
-    back = Destination()
-    assert RedriveChoice(back).takes(5, STORY, topics, groups)
-    assert RedriveChoice(back, "billing", {5}, "customer").takes(5, STORY, topics, groups)
-    assert not RedriveChoice(back, "audit").takes(5, STORY, topics, groups)
-    assert not RedriveChoice(back, offsets={6}).takes(5, STORY, topics, groups)
-    assert not RedriveChoice(back, reason="timeout").takes(5, STORY, topics, groups)
-    assert not RedriveChoice(back).takes(5, None, topics, groups)
-    assert not RedriveChoice(back).takes(5, STORY, topics, set())
-    assert not RedriveChoice(back).takes(5, STORY, {"hospital"}, groups)
-    assert RedriveChoice(wanted_destination("hospital", False)).takes(5, STORY, topics, set())
-    assert RedriveChoice(wanted_destination(None, True)).takes(5, STORY, topics, set())
+    def judged(
+        which: LetterChoice, story: Story | None = STORY, *, topic: str = "orders", group: str = "billing"
+    ) -> Passed | None:
+        return RedriveChoice(Destination(), which, Receivers({topic, "x"}, {group})).judge(5, story)
+
+    assert judged(LetterChoice()) is None
+    assert judged(LetterChoice("billing", {5}, "customer")) is None
+    assert judged(LetterChoice("audit")) is Passed.OTHER_GROUP
+    assert judged(LetterChoice(offsets={6})) is Passed.NOT_MATCHING
+    assert judged(LetterChoice(reason="timeout")) is Passed.NOT_MATCHING
+    assert judged(LetterChoice(), None) is Passed.NO_LETTER
+    assert judged(LetterChoice("billing"), None) is Passed.NO_LETTER
+    assert judged(LetterChoice(), group="audit") is Passed.NO_GROUP
+    assert judged(LetterChoice(), topic="hospital") is Passed.NO_TOPIC
+    for wanted in (wanted_destination("x", False), wanted_destination(None, True)):
+        assert RedriveChoice(wanted, LetterChoice(), Receivers({"orders", "x"}, set())).judge(5, STORY) is None
+
+
+def test_what_a_program_published_can_be_dismissed_unless_a_group_or_a_reason_is_asked_for() -> None:
+    assert LetterChoice(offsets={5}).judge(5, None) is None
+    assert LetterChoice(reason="x").judge(5, None) is Passed.NOT_MATCHING
+    assert LetterChoice("billing").judge(5, None) is Passed.NO_LETTER
+
+
+AT_NOON = 1_795_003_200_000_000
+
+
+@pytest.mark.parametrize(
+    ("passed", "there", "why"),
+    [
+        ({}, LetterCounts(), "there are no dead letters"),
+        (
+            {},
+            LetterCounts(0, 3, 0, AT_NOON),
+            "no dead letter waits: 3 were sent back, last 3 min 5 s ago",
+        ),
+        (
+            {},
+            LetterCounts(0, 1, 2, None, AT_NOON),
+            "no dead letter waits: 1 was sent back and 2 were dismissed, last 3 min 5 s ago",
+        ),
+        ({}, LetterCounts(2), "none was asked for"),
+        (
+            {Passed.OTHER_GROUP: 1},
+            LetterCounts(1),
+            "1 dead letter was looked at: 1 belongs to another group (audit)",
+        ),
+        (
+            {Passed.NO_GROUP: 1, Passed.NOT_MATCHING: 2},
+            LetterCounts(9),
+            "3 dead letters were looked at: 2 do not match what was chosen; the group that gave 1 up does not "
+            "exist; choose all groups, or another topic",
+        ),
+        (
+            {Passed.NO_TOPIC: 2, Passed.NO_LETTER: 1},
+            LetterCounts(9),
+            "3 dead letters were looked at: 1 was published by a program, not given up by a group; the topic "
+            "that 2 are to go to does not exist",
+        ),
+    ],
+)
+def test_zero_says_why(passed: dict[Passed, int], there: LetterCounts, why: str) -> None:
+    assert why_none(PassedLetters(Counter(passed), {"audit"}), there, AT_NOON + 185_000_000) == why

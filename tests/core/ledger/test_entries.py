@@ -21,6 +21,7 @@ from goqueue.core.ledger.entries import (
     LaneOffsets,
     LanesDelivered,
     LaneTaken,
+    LettersDismissed,
     Nacked,
     PassedOver,
     Rejected,
@@ -29,6 +30,7 @@ from goqueue.core.ledger.entries import (
     Repaired,
     Reset,
     RetryAfter,
+    SentAgain,
     Skipped,
     TransferBegun,
     TransferDone,
@@ -78,6 +80,8 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
     (Expired(7, RUNS, "late"), [9, 7, FLAT, "late"]),
     (TransferBegun(3, (Run(1, 2),)), [10, 3, [1, 2]]),
     (TransferDone(3), [11, 3]),
+    (TransferDone(3, 99), [11, 3, 99]),
+    (TransferDone(3, 99, OffsetSet([(0, 1)])), [11, 3, 99, [0, b"\x03"]]),
     (Removed(8, 2), [12, 8, 2]),
     (CutBack(8), [13, 8]),
     (Reset(8), [14, 8]),
@@ -91,6 +95,8 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
         [16, 99, "ann", 7, 30.0, FLAT, [[0, 5_000, [0, b"\x02", 1, b"\x01"]], [4, 15, []]], False, True],
     ),
     (Begun(7, RUNS), [20, 7, FLAT]),
+    (LettersDismissed(7, RUNS, 99, "known"), [21, 7, FLAT, 99, "known"]),
+    (SentAgain(OffsetSet([(0, 1)]), Destination("x", True), "sent"), [22, [0, b"\x03"], ["x", True], "sent"]),
 ]
 
 
@@ -104,9 +110,9 @@ def test_every_kind_of_entry_is_written_above() -> None:
     assert {type(entry).__name__ for entry, _ in WRITTEN} == {kind.__name__ for kind in Entry.__subclasses__()}
 
 
-LATER: dict[int, list[Any]] = {2: [2, False], 3: [[]], 6: [None], 16: [False]}
+LATER: dict[int, list[Any]] = {2: [2, False], 3: [[]], 6: [None], 11: [None, []], 16: [False]}
 """The defaults of fields that came later, and are left out, by the number of the entry."""
-FIRST_FIELDS = {2: 9, 3: 4, 6: 4, 16: 8}
+FIRST_FIELDS = {2: 9, 3: 4, 6: 4, 11: 2, 16: 8}
 """How long such an entry is without them."""
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from goqueue.core.security.audit import DONE, Requester, line
 from goqueue.core.security.principals import ANONYMOUS
 from goqueue.core.security.rights import RULES, Permission, Resource, Right, authorise
-from goqueue.net.wire import delays, groups, messages
+from goqueue.net.wire import delays, groups, letters, messages
 from goqueue.net.wire.kinds import ANSWERS, KIND_NAMES
 from tests.net import bodies
 from tests.net.strategies import any_request
@@ -68,10 +68,16 @@ def test_a_receipt_is_no_right() -> None:
 
 
 def test_a_redrive_needs_the_dead_letters_and_where_they_go() -> None:
-    assert needs(groups.Redrive("orders", "g")) == [("read", "topic", "orders.dlq"), ("consume", "group", "g")]
-    assert needs(groups.Redrive("orders"))[1] == ("consume", "group", None), "of all groups"
-    assert needs(groups.Redrive("orders", to="other"))[2:] == [("publish", "topic", "other")]
-    assert needs(groups.Redrive("orders", all_groups=True))[2:] == [("publish", "topic", "orders")]
+    assert needs(letters.Redrive("orders", "g")) == [("read", "topic", "orders.dlq"), ("consume", "group", "g")]
+    assert needs(letters.Redrive("orders"))[1] == ("consume", "group", None), "of all groups"
+    assert needs(letters.Redrive("orders", to="other"))[2:] == [("publish", "topic", "other")]
+    assert needs(letters.Redrive("orders", all_groups=True))[2:] == [("publish", "topic", "orders")]
+    assert needs(letters.Dismiss("orders", "g")) == [("read", "topic", "orders.dlq"), ("consume", "group", "g")]
+
+
+def test_to_count_dead_letters_is_less_than_to_see_them() -> None:
+    assert needs(letters.CountLetters("orders")) == [("describe", "topic", "orders.dlq")]
+    assert needs(letters.FindDecisions("orders", 0, 0, 1)) == [("read", "topic", "orders.dlq")]
 
 
 COMMIT = bodies.commit("g", None, 0, (groups.CommitPartition(UUID, 0, 5),))
@@ -88,7 +94,8 @@ AUDITED = [
     groups.DeleteGroup("g"),
     groups.ResetGroup("g", None, None, "latest"),
     groups.SkipDamaged("g", "orders", 0, 0, 1),
-    groups.Redrive("orders"),
+    letters.Redrive("orders"),
+    letters.Dismiss("orders"),
     COMMIT,
     delays.CancelDelayed(UUID, 0, 5),
     delays.MoveDelayed(UUID, 0, 5, 1, None),
@@ -97,7 +104,8 @@ DRY = [
     messages.RestorePartition("orders", 0, accept_loss=False),
     groups.ResetGroup("g", None, None, "latest", dry_run=True),
     groups.SkipDamaged("g", "orders", 0, 0, 1, dry_run=True),
-    groups.Redrive("orders", dry_run=True),
+    letters.Redrive("orders", dry_run=True),
+    letters.Dismiss("orders", dry_run=True),
     COMMIT._replace(member="m"),
 ]
 
@@ -129,4 +137,6 @@ def test_the_audit_shows_what_operators_change_and_not_how_messages_flow() -> No
         "list_delayed",
         "find_delayed",
         "count_delayed",
+        "count_letters",
+        "find_decisions",
     }

@@ -30,7 +30,7 @@ from goqueue.core.ledger.entries import Acked, Delivered, Entry, Expired, Nacked
 from goqueue.core.ledger.handout import HandOut
 from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.ledger import Ledger
-from goqueue.core.ledger.repair import LedgerDamage
+from goqueue.core.ledger.operators import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action, SettleRequest
 from goqueue.core.log.retention import SegmentAge, count_expired

@@ -1,14 +1,29 @@
-"""What is decided about a range that the log cannot read: note it, deliver it after a repair, or give it up.
+"""What is decided beside deliveries and settlements: about damage, and about dead letters.
+
+A range that the log cannot read is noted, delivered after a repair, or given up. A dead letter, in the ledger of
+the group that redrives them, waits; then it is sent back or dismissed:
+
+    waiting ──► taken and rejected with a destination, transferred ──► redriven
+       │                                                                 ▲
+       └─────► taken and dismissed ──► dismissed ── sent again ──────────┘
+
+A letter that is sent again is done until then: it leaves at once, without being taken, so that no crash finds it
+waiting. Until its transfer is confirmed the earlier decision stands.
 
 As everywhere in a ledger, to decide changes nothing: the entry is journaled, then applied.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from goqueue.core.ledger.entries import Damaged, LaneOffsets, Repaired, Skipped
+from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
+from goqueue.core.ledger.deadletters import REDRIVEN_SOMETIME, Decision, Destination
+from goqueue.core.ledger.entries import Damaged, LaneOffsets, LettersDismissed, Repaired, SentAgain, Skipped
+from goqueue.core.ledger.settlements import Settlement
 from goqueue.core.ledger.state import LedgerState
 from goqueue.core.offsetset import OffsetSet, Run
-from goqueue.types import Offset
+from goqueue.types import Microseconds, Offset
+
+NOTE_LENGTH_MAX = 1_000
 
 
 class LedgerDamage:
@@ -60,3 +75,34 @@ class LedgerDamage:
         in_transfer = self._state.dead_letters.count_in_transfer(first, last) if letters else 0
         unacked = self.count(first, last) + in_transfer
         return Skipped(first, last, unacked, letters) if unacked else None
+
+
+class LedgerLetters:
+    def __init__(self, state: LedgerState) -> None:
+        self._state = state
+
+    def decided(self, first: Offset, last: Offset) -> Iterator[tuple[Decision, OffsetSet]]:
+        """The decided offsets of this range, by decision. Offsets that are no messages may be among them."""
+        within, rest = OffsetSet([(first, last)] if first <= last else ()), self._state.lanes.done(first, last)
+        for decision, letters in self._state.decisions.items():
+            found = letters.common(within)
+            if found:
+                rest.remove(found)
+                yield decision, found
+        if rest:
+            yield REDRIVEN_SOMETIME, rest
+
+    def dismiss(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun], at: Microseconds, note: str
+    ) -> tuple[LettersDismissed | None, AttemptRuns]:
+        """The entry, if there is something to do, and the stale ones."""
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.ACKED)
+        return (LettersDismissed(nonce, good, at, note[:NOTE_LENGTH_MAX]) if good else None), stale
+
+    def send_again(self, letters: OffsetSet, to: Destination) -> SentAgain | None:
+        """Those of these letters that were decided upon, and do not leave already."""
+        bounds = letters.bounds
+        if bounds is None:
+            return None
+        found = letters.common(self._state.lanes.done(*bounds))
+        return SentAgain(found, to, "redriven again") if found else None
