@@ -42,9 +42,13 @@ def without_figures(text: str) -> str:
     return re.sub(r"\d+(\.\d+)?( ms)?", "N", text)
 
 
+def without_times(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
+
+
 def test_the_answer_to_why_is_as_the_readme_shows_it(broker: str) -> None:
     assert without_figures(printed(broker, "why", "billing")) == without_figures(WHY)
 
 
 def test_dead_letters_look_as_the_readme_shows_them(broker: str) -> None:
-    assert printed(broker, "dlq", "show", "orders") == LETTERS
+    assert without_times(printed(broker, "dlq", "show", "orders")) == without_times(LETTERS)
