@@ -25,7 +25,8 @@ EXIT_SECONDS_MAX = 10.0
 
 
 class TrioThread:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, clock: trio.abc.Clock | None = None) -> None:
+        self._clock = clock
         self._pid = os.getpid()
         self._ready = threading.Event()
         self._failure: OSError | None = None
@@ -46,7 +47,7 @@ class TrioThread:
 
     def _run(self) -> None:
         try:
-            trio.run(self._main)
+            trio.run(self._main, clock=self._clock)
         except OSError as error:
             self._failure = error  # no descriptor left for its event loop, say
         finally:
