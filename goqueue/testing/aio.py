@@ -45,19 +45,16 @@ TURNS_UNSEEN = 50
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-class _CountingThread(TrioThread):
-    """Counts what other threads tell it, so that they can be seen to be at rest."""
+class _Counter:
+    """Counts what the Trio thread is told. Who tells it nothing new is at rest."""
 
-    def __init__(self, clock: MockClock) -> None:
-        super().__init__("goqueue in memory", clock)
-        self.clock = clock
-        self.told = 0
-        self._count_lock = new_lock()
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = new_lock()
 
-    def _run_soon(self, what: Callable[[], object]) -> None:
-        with self._count_lock:
-            self.told += 1
-        super()._run_soon(what)
+    def note(self) -> None:
+        with self._lock:
+            self.count += 1
 
 
 class AioMachine:
@@ -65,10 +62,11 @@ class AioMachine:
 
     url = Machine.url
 
-    def __init__(self, host: Host[Machine], inner: Machine, thread: _CountingThread) -> None:
+    def __init__(self, host: Host[Machine], inner: Machine, clock: MockClock, told: _Counter) -> None:
         self._host = host
         self._inner = inner
-        self._thread = thread
+        self._clock = clock
+        self._told = told
         self._is_advancing = False
 
     # Time
@@ -104,7 +102,7 @@ class AioMachine:
         self._is_advancing = True
         try:
             end = await self._rest_after(partial(_after, seconds))
-            jump = partial(_jump, self._thread.clock, end)
+            jump = partial(_jump, self._clock, end)
             while not is_enough() and not await self._rest_after(jump):
                 pass
         finally:
@@ -112,12 +110,12 @@ class AioMachine:
 
     async def _rest_after(self, step: Callable[[], Awaitable[T]]) -> T:
         """Take this step in the Trio thread, which ends when that is at rest; then wait until both sides are."""
-        told, answer = self._thread.told, await ask(self._host, step)
+        told, answer = self._told.count, await ask(self._host, step)
         await _loop_rests()
         for _ in range(ROUNDS_MAX):
-            if self._thread.told == told + 1:  # by the step alone
+            if self._told.count == told + 1:  # by the step alone
                 break
-            told = self._thread.told
+            told = self._told.count
             await ask(self._host, wait_all_tasks_blocked)
             await _loop_rests()
         return answer
@@ -148,13 +146,14 @@ def aio_machine(seed: int = 0) -> Iterator[AioMachine]:
 
     No event loop has to run yet, and the clients may be in any.
     """
-    thread = _CountingThread(MockClock(rate=1))
+    clock, told = MockClock(rate=1), _Counter()
+    thread = TrioThread("goqueue in memory", clock, told.note)
     thread.start()
     try:
         inner = Machine(seed)
         host = Host("machine", inner.running, thread)
         with opened(host), home_at((HOST, PORT), Home(thread, inner.network.machine("client"), inner.clock)):
-            yield AioMachine(host, inner, thread)
+            yield AioMachine(host, inner, clock, told)
     finally:
         thread.stop()
 
@@ -167,7 +166,7 @@ def _checked(seconds: Seconds) -> float:
 
 
 async def _loop_rests() -> None:
-    """The attribute is private, and asyncio's own loops have had it since Python 3.4; others may not show theirs."""
+    """The attribute is private. All loops of asyncio have had it since Python 3.4; others may not show theirs."""
     ready = getattr(asyncio.get_running_loop(), "_ready", None)
     for _ in range(TURNS_UNSEEN if ready is None else TURNS_MAX):
         await asyncio.sleep(0)

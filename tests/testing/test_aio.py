@@ -132,6 +132,29 @@ def test_one_advance_lets_a_worker_handle_each_message_at_its_moment(machine: Ai
     run(story)
 
 
+def test_time_is_not_moved_while_the_program_and_the_broker_talk(machine: AioMachine) -> None:
+    async def story(client: aio.Client) -> None:
+        moved = list[float]()
+
+        async def handler(message: aio.DeliveredMessage) -> None:
+            start, began = machine.now(), time.monotonic()
+            for turns in (1, 500, *[1] * 100):
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await client.topics()
+            moved.append(seconds_since(start, machine) - (time.monotonic() - began))
+
+        await client.publish("orders", b"tea", delay=60)
+        worker = aio.Worker("orders", "g", handler, handle_signals=False)
+        running = asyncio.create_task(worker.run())
+        await machine.advance(100)
+        worker.stop()
+        await running
+        assert moved == [pytest.approx(0, abs=0.3)]
+
+    run(story)
+
+
 def test_members_of_a_group_stay_alive_while_time_is_moved(machine: AioMachine) -> None:
     """A jump past their heartbeats would have them thrown out."""
 
@@ -204,7 +227,7 @@ def test_only_one_task_moves_the_time(machine: AioMachine) -> None:
 def test_a_program_that_is_never_at_rest_has_its_time_moved_all_the_same(machine: AioMachine) -> None:
     async def story(client: aio.Client) -> None:
         async def be_busy() -> None:
-            while True:
+            while True:  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
         busy = asyncio.create_task(be_busy())
