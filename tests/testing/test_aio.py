@@ -160,8 +160,9 @@ def test_members_of_a_group_stay_alive_while_time_is_moved(machine: AioMachine) 
 
     async def story(client: aio.Client) -> None:
         given, taken = list[object](), list[object]()
-        calls = {"on_assigned": given.extend, "on_revoked": taken.extend}
-        async with client.consumer("orders", group="g", mode="stream", **calls) as consumer:
+        async with client.consumer(
+            "orders", group="g", mode="stream", on_assigned=given.extend, on_revoked=taken.extend
+        ) as consumer:
             await machine.advance(900)
             await client.publish("orders", b"tea")
             assert (await anext(consumer)).value == b"tea"
