@@ -94,7 +94,9 @@ class AioMachine:
                 raise TimeoutError(f"it is not done after {length:g} seconds of the broker's time")
             return await task
         finally:
-            task.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
 
     async def _pass_time(self, seconds: float, is_enough: Callable[[], bool]) -> None:
         if self._is_advancing:
