@@ -52,6 +52,15 @@ def goqueue_aio_client(goqueue_broker: str) -> "Iterator[goqueue.aio.Client]":
 
 
 @pytest.fixture
+def goqueue_aio_machine() -> "Iterator[goqueue.testing.AioMachine]":
+    """A broker on a machine in memory, whose time a test moves. For asyncio, bound to no event loop either."""
+    from goqueue.testing import aio_machine
+
+    with aio_machine() as made:
+        yield made
+
+
+@pytest.fixture
 async def goqueue_machine() -> "AsyncIterator[goqueue.testing.Machine]":
     """A broker on a machine in memory, with faults by name; goes with `autojump_clock`. For Trio."""
     from goqueue.testing import machine

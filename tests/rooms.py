@@ -35,8 +35,9 @@ LAYERS: Mapping[str, int] = {
     "cli": 4,
     "http": 4,
 }
-USES_BESIDE: Mapping[str, set[str]] = {"spark": {"blocking"}, "cli": {"spark"}}
-"""Layers that use one beside them: Spark's tasks use the client without an event loop, and commands run Spark."""
+USES_BESIDE: Mapping[str, set[str]] = {"spark": {"blocking"}, "cli": {"spark"}, "testing": {"aio"}}
+"""Layers that use one beside them: Spark's tasks use the client without an event loop, commands run Spark, and the
+testing kit waits in asyncio as its client does."""
 
 ROOMS: Mapping[str, str] = {
     "core": "",

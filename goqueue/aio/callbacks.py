@@ -7,13 +7,16 @@ from typing import TypeVar
 
 import trio
 
+from goqueue.portal.thread import TrioThread
+
 ArgT = TypeVar("ArgT")
 
 
 class LoopCalls:
     """The loop is known once the program has entered its consumer."""
 
-    def __init__(self) -> None:
+    def __init__(self, thread: TrioThread) -> None:
+        self._thread = thread
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -33,7 +36,7 @@ class LoopCalls:
     async def _call(self, function: Callable[[ArgT], object], argument: ArgT) -> None:
         """Its error comes as itself."""
         assert self._loop is not None, "partitions come to those who have entered"
-        token, done = trio.lowlevel.current_trio_token(), trio.Event()
+        done = trio.Event()
         errors: list[BaseException] = []
 
         async def run() -> None:
@@ -44,7 +47,7 @@ class LoopCalls:
             except BaseException as error:
                 errors.append(error)
             finally:
-                token.run_sync_soon(done.set)
+                self._thread.tell(done.set)
 
         self._loop.call_soon_threadsafe(self._start, run)
         await done.wait()

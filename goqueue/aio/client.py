@@ -23,8 +23,9 @@ from goqueue.core.names import check_publishable
 from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, WallClock
 from goqueue.portal.forwarding import like
+from goqueue.portal.homes import client_host
 from goqueue.portal.host import Host
-from goqueue.portal.thread import borrow, give_back
+from goqueue.portal.thread import give_back
 from goqueue.portal.waiting import ask_now
 from goqueue.portal.waiting import opened as opened_host
 from goqueue.types import Acks, Seconds
@@ -99,7 +100,7 @@ class Client:
     @like(TrioClient.consumer)
     def consumer(self, topics: Any, **options: Any) -> Consumer:
         """A member of a group: `async with client.consumer("orders", group="billing") as consumer`."""
-        loop = LoopCalls()
+        loop = LoopCalls(self._host.thread)
         options |= {name: loop.calling(options.get(name)) for name in CALLBACKS}
         return Consumer(self._host, ask_now(self._host, self._inner.consumer, topics, **options), loop)
 
@@ -126,11 +127,11 @@ class Connecting:
     """What `connect` gives: enter it to have a client."""
 
     def __init__(self, url: str | None, name: str, network: Network | None, clock: WallClock | None) -> None:
-        address_of(url)
-        self._make = partial(connect_in_trio, url, name=name, network=network, clock=clock)
+        connecting = partial(connect_in_trio, url, name=name)
+        self._make_host = partial(client_host, address_of(url), connecting, network, clock)
 
     async def __aenter__(self) -> Client:
-        self._host = Host("client", self._make, borrow())
+        self._host = self._make_host()
         try:
             return Client(self._host, await wait_for(self._host.thread, self._host.enter))
         except BaseException:
@@ -149,7 +150,7 @@ class Connecting:
 @contextmanager
 def opened(url: str) -> Iterator[Client]:
     """A client that is opened and closed outside of any event loop, as fixtures of tests are."""
-    host = Host("client", partial(connect_in_trio, url), borrow())
+    host = client_host(address_of(url), partial(connect_in_trio, url))
     try:
         with opened_host(host) as client:
             yield Client(host, client)

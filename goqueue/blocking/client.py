@@ -22,8 +22,9 @@ from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, WallClock
 from goqueue.portal.callbacks import in_thread
 from goqueue.portal.forwarding import like
+from goqueue.portal.homes import client_host
 from goqueue.portal.host import Host
-from goqueue.portal.thread import borrow, give_back
+from goqueue.portal.thread import give_back
 from goqueue.portal.waiting import ask_now, leave, wait_for
 from goqueue.types import Acks, Seconds
 
@@ -128,11 +129,11 @@ class Connecting:
     """What `connect` gives: enter it to have a client."""
 
     def __init__(self, url: str | None, name: str, network: Network | None, clock: WallClock | None) -> None:
-        address_of(url)
-        self._make = partial(connect_in_trio, url, name=name, network=network, clock=clock)
+        connecting = partial(connect_in_trio, url, name=name)
+        self._make_host = partial(client_host, address_of(url), connecting, network, clock)
 
     def __enter__(self) -> Client:
-        self._host = Host("client", self._make, borrow())
+        self._host = self._make_host()
         try:
             return Client(self._host, wait_for(self._host.thread, self._host.enter))
         except BaseException:

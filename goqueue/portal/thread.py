@@ -25,7 +25,12 @@ EXIT_SECONDS_MAX = 10.0
 
 
 class TrioThread:
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, name: str, clock: trio.abc.Clock | None = None, on_told: Callable[[], object] | None = None
+    ) -> None:
+        """`on_told` is called in each thread that is about to tell this one something."""
+        self._clock = clock
+        self._on_told = on_told
         self._pid = os.getpid()
         self._ready = threading.Event()
         self._failure: OSError | None = None
@@ -46,7 +51,7 @@ class TrioThread:
 
     def _run(self) -> None:
         try:
-            trio.run(self._main)
+            trio.run(self._main, clock=self._clock)
         except OSError as error:
             self._failure = error  # no descriptor left for its event loop, say
         finally:
@@ -87,6 +92,8 @@ class TrioThread:
 
     def _run_soon(self, what: Callable[[], object]) -> None:
         """One wake-up serves all that comes before the thread looks: each costs changes of threads."""
+        if self._on_told is not None:
+            self._on_told()
         self._soon.append(what)
         if not self._is_woken:
             self._is_woken = True
