@@ -355,7 +355,7 @@ class LedgerState:
             self.resets,
             self.late.to_plain(self._held()),
             self.damages.to_plain(),
-            self.decisions.to_plain(),
+            *([decisions] if (decisions := self.decisions.to_plain()) else []),
         ]
 
     @classmethod
