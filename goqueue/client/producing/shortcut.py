@@ -95,8 +95,8 @@ class _Unclear(Exception):
     def adopt(self, call: Call[Published]) -> None:
         """In Trio's thread: the sender finds out, and settles the call."""
         batch, now = self._batch, trio.current_time()
-        batch.since = now
         [chunk] = batch.chunks
+        chunk.since = now
         chunk.call = AnsweredOutcome([call], now)
         self._producer.adopt(self._partition, self._identity, batch)
 
@@ -165,7 +165,7 @@ class Shortcut:
         chunk = Chunk(None, content, [value], range(1), [key] if key else None)
         partitioner = direct.partitioner(topic)
         partition = partitioner.choose(key)
-        batch = OutBatch([chunk], 1, 0.0, direct.sequences.get((topic.uuid, partition), 0), is_sent=True)
+        batch = OutBatch([chunk], 1, direct.sequences.get((topic.uuid, partition), 0), is_sent=True)
         unclear = _Unclear(producer, partition, direct.identity, batch)
         try:
             outcome = self._ask(direct, producer.acks, topic, partition, batch)

@@ -64,6 +64,8 @@ class Chunk:
     """The partition that the caller chose; None: the partitioner chooses."""
     priorities: Sequence[int] | None = None
     """The priority of each; None: that of the content."""
+    since: float = 0.0
+    """When they were added to their send queue."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -11,7 +11,7 @@ before every answer has come, or is known never to come.
 """
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,9 +37,8 @@ class Gathering:
 @dataclass(eq=False, slots=True)
 class OutBatch:
     chunks: list[Chunk]
+    """In the order in which they were added."""
     count: int
-    since: float
-    """When its oldest message was added."""
     sequence: int = 0
     is_sent: bool = False
     """Sent, and no answer has come."""
@@ -50,17 +49,21 @@ class OutBatch:
     is_given_up: bool = False
     """No caller waits for it any more; it only keeps its sequences for the batches behind it, which follow them."""
 
-    withdrawn: set[object] | None = None
+    withdrawn: frozenset[object] = frozenset()
     """The calls that have given up and whose messages are still in it."""
+
+    @property
+    def since(self) -> float:
+        """When its oldest message was added."""
+        return self.chunks[0].since
 
     @property
     def is_awaited(self) -> bool:
         """Whether a call waits for one of its messages."""
-        return self.withdrawn is None or not all(chunk.call in self.withdrawn for chunk in self.chunks)
+        return not self.withdrawn or not all(chunk.call in self.withdrawn for chunk in self.chunks)
 
-    def withdraw(self, call: object) -> None:
-        self.withdrawn = self.withdrawn or set()
-        self.withdrawn.add(call)
+    def withdraw(self, calls: Collection[object]) -> None:
+        self.withdrawn |= frozenset(calls)
 
     def body(self) -> bytes:
         pieces: list[bytes] = []
@@ -70,10 +73,10 @@ class OutBatch:
             first += len(chunk)
         return b"".join(pieces)
 
-    def numbers_of(self, call: object) -> list[int]:
-        """The numbers of the records of one call."""
-        calls = [chunk.call for chunk in self.chunks for _ in range(len(chunk))]
-        return [number for number, each in enumerate(calls) if each is call]
+    def numbers_of(self, calls: Collection[object]) -> list[int]:
+        """The numbers of the records of these calls."""
+        each_record = [chunk.call for chunk in self.chunks for _ in range(len(chunk))]
+        return [number for number, call in enumerate(each_record) if call in calls]
 
     def split(self, bad: Collection[int]) -> tuple[list[Chunk], list[Chunk]]:
         """The records of these numbers, and the others."""
@@ -99,7 +102,6 @@ class _Waiting:
     chunk: Chunk
     size: int
     count: int
-    since: float
 
 
 @dataclass(slots=True)
@@ -131,7 +133,8 @@ class SendQueue:
         """Add messages; returns whether a batch may leave because of them: not when they only join messages that
         linger."""
         size, count, before = chunk.size, len(chunk), self._waiting_messages
-        self._waiting.append(_Waiting(chunk, size, count, now))
+        chunk.since = now
+        self._waiting.append(_Waiting(chunk, size, count))
         self._waiting_messages += count
         self._waiting_bytes += size
         return not before or self.is_enough or before < self.gathering.messages <= before + count
@@ -153,9 +156,9 @@ class SendQueue:
         deadline = self.next_deadline(now, others_under_way=others_under_way)
         if deadline is None or deadline > now:
             return None
-        since, before = self._waiting[0].since, self._waiting_messages
+        before = self._waiting_messages
         chunks = self._take_waiting()
-        batch = OutBatch(chunks, before - self._waiting_messages, since, self._sequence, is_sent=True)
+        batch = OutBatch(chunks, before - self._waiting_messages, self._sequence, is_sent=True)
         self._sequence = (self._sequence + batch.count) % SEQUENCES
         self._under_way.append(batch)
         return batch
@@ -171,7 +174,7 @@ class SendQueue:
         linger = self.gathering.linger_seconds
         if self._waiting_messages >= self.gathering.messages:
             linger = min(linger, LINGER_SECONDS)
-        return self._waiting[0].since + linger
+        return self._waiting[0].chunk.since + linger
 
     def _take_waiting(self) -> list[Chunk]:
         first = self._cut_first()
@@ -193,8 +196,8 @@ class SendQueue:
         fits, rest = item.chunk.cut(BATCH_BYTES_MAX, BATCH_MESSAGES_MAX)
         size, count = fits.size, len(fits)
         if len(rest):
-            self._waiting.appendleft(_Waiting(rest, item.size - size, item.count - count, item.since))
-        return _Waiting(fits, size, count, item.since)
+            self._waiting.appendleft(_Waiting(rest, item.size - size, item.count - count))
+        return _Waiting(fits, size, count)
 
     # Answers
 
@@ -255,16 +258,27 @@ class SendQueue:
         return unknown
 
     def expire(self, now: float, seconds_max: float) -> "ExpiredMessages":
-        """Give up messages of this age. A batch keeps its sequences while others that may be written follow it."""
-        unwritten = self._drop_waiting(now, seconds_max)
-        return self._expired([batch for batch in self._under_way if batch.since + seconds_max <= now], unwritten)
+        """Give up messages of this age, and none that is younger. A batch keeps its sequences while others that may
+        be written follow it."""
 
-    def _expired(self, late: list[OutBatch], unwritten: list[Chunk]) -> "ExpiredMessages":
+        def is_late(chunk: Chunk) -> bool:
+            return chunk.since + seconds_max <= now
+
+        unwritten, unknown, late = self._take_late(is_late), list[Chunk](), list[OutBatch]()
+        for batch in list(self._under_way):
+            if is_late(batch.chunks[-1]) or not batch.is_awaited:
+                late.append(batch)
+            elif batch.since + seconds_max <= now:
+                calls = {chunk.call for chunk in filter(is_late, batch.chunks)}
+                self._withdraw_from(batch, calls - batch.withdrawn, unwritten, unknown)
+        return self._expired(late, unwritten, unknown)
+
+    def _expired(self, late: list[OutBatch], unwritten: list[Chunk], unknown: list[Chunk]) -> "ExpiredMessages":
         if not late:
-            return ExpiredMessages(unwritten, [], begins_anew=False)
+            return ExpiredMessages(unwritten, unknown, begins_anew=False)
         if any(batch.is_sent or batch.may_be_written for batch in self._under_way if batch not in late):
-            return ExpiredMessages(unwritten, self._give_up(late), begins_anew=False)
-        return self._expire_all_written(late, unwritten)
+            return ExpiredMessages(unwritten, unknown + self._give_up(late), begins_anew=False)
+        return self._expire_all_written(late, unwritten, unknown)
 
     def _give_up(self, late: list[OutBatch]) -> list[Chunk]:
         unknown = [chunk for batch in late if not batch.is_given_up for chunk in batch.chunks]
@@ -272,17 +286,19 @@ class SendQueue:
             batch.is_given_up = True
         return unknown
 
-    def _expire_all_written(self, late: list[OutBatch], unwritten: list[Chunk]) -> "ExpiredMessages":
+    def _expire_all_written(
+        self, late: list[OutBatch], unwritten: list[Chunk], unknown: list[Chunk]
+    ) -> "ExpiredMessages":
         for batch in self._under_way:
             batch.may_be_written |= batch.is_sent
         unsent = [batch for batch in late if not (batch.may_be_written or batch.is_given_up)]
         self._under_way = [batch for batch in self._under_way if batch not in unsent]
         refused = [chunk for batch in unsent for chunk in batch.chunks]
-        return ExpiredMessages(refused + unwritten, self.forgotten(), begins_anew=True)
+        return ExpiredMessages(refused + unwritten, unknown + self.forgotten(), begins_anew=True)
 
-    def _drop_waiting(self, now: float, seconds_max: float) -> list[Chunk]:
+    def _take_late(self, is_late: Callable[[Chunk], bool]) -> list[Chunk]:
         dropped = []
-        while self._waiting and self._waiting[0].since + seconds_max <= now:
+        while self._waiting and is_late(self._waiting[0].chunk):
             item = self._waiting.popleft()
             self._waiting_messages -= item.count
             self._waiting_bytes -= item.size
@@ -294,17 +310,22 @@ class SendQueue:
         long as other calls wait for it, and may be written with it."""
         unwritten, unknown = self._take_waiting_of(call, count_max), list[Chunk]()
         for batch in [batch for batch in self._under_way if not batch.is_given_up]:
-            of_call = [chunk for chunk in batch.chunks if chunk.call is call]
-            if of_call and (batch.is_sent or batch.may_be_written):
-                batch.withdraw(call)
-                unknown += of_call
-            elif of_call:
-                unwritten += self.refused(batch, batch.numbers_of(call))
+            self._withdraw_from(batch, {call}, unwritten, unknown)
         late = [batch for batch in self._under_way if batch.is_given_up or not batch.is_awaited]
         if all(batch.is_given_up for batch in late):
             return ExpiredMessages(unwritten, unknown, begins_anew=False)
-        expired = self._expired(late, unwritten)
-        return expired._replace(unknown=unknown + expired.unknown)
+        return self._expired(late, unwritten, unknown)
+
+    def _withdraw_from(
+        self, batch: OutBatch, calls: Collection[object], unwritten: list[Chunk], unknown: list[Chunk]
+    ) -> None:
+        """Add the messages of these calls to those that are not written, or to those of which nobody knows."""
+        mine = [chunk for chunk in batch.chunks if chunk.call in calls]
+        if mine and (batch.is_sent or batch.may_be_written):
+            batch.withdraw(calls)
+            unknown += mine
+        elif mine:
+            unwritten += self.refused(batch, batch.numbers_of(calls))
 
     def _take_waiting_of(self, call: object, count_max: int) -> list[Chunk]:
         """Most often the oldest ones give up first: the search ends with the last message of the call."""

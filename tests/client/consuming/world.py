@@ -79,6 +79,10 @@ class FakePartition:
         del self.leases[nonce, offset]
         self.ready.append(offset)
 
+    def release(self, nonce: int, offset: int) -> None:
+        self.give_back(nonce, offset)
+        self.attempts[offset] -= 1
+
     def settle(self, asked: wire.SettleDelivery, now: float) -> list[int]:
         """The stale ones."""
         stale = []
@@ -96,8 +100,7 @@ class FakePartition:
         if asked.action == Action.EXTEND:
             self.leases[asked.nonce, offset] = now + (asked.delay_ms or 0) / 1000
         elif asked.action == Action.RELEASE:
-            self.give_back(asked.nonce, offset)
-            self.attempts[offset] -= 1
+            self.release(asked.nonce, offset)
         else:
             del self.leases[asked.nonce, offset]
             self.done[offset] = f"{Action(asked.action).name} {asked.nonce}"
@@ -158,6 +161,8 @@ class FakeBroker(BareCaller):
         self.assigned = list(range(partitions))
         self.generation = 1
         self.members: set[str] = set()
+        self.holders: dict[int, str] = {}
+        """The member of each delivery, by its nonce."""
         self.asked: list[Any] = []
         self.turn_ends = 0
         """How often something was sent at the end of a turn."""
@@ -223,7 +228,12 @@ class FakeBroker(BareCaller):
         return self._membership(request.member)
 
     async def _leave(self, request: wire.LeaveGroup) -> Done:
+        """What it holds is given back, uncounted, and its receives that wait take nothing any more."""
         self.members.discard(request.member)
+        for partition in self.partitions:
+            for nonce, offset in [lease for lease in partition.leases if self.holders[lease[0]] == request.member]:
+                partition.release(nonce, offset)
+        self.change()
         return Done()
 
     def _membership(self, member: str) -> wire.Membership:
@@ -246,10 +256,12 @@ class FakeBroker(BareCaller):
 
     def _received(self, request: wire.Receive, number: int) -> wire.ReceivedPartition:
         partition = self.partitions[number]
-        error = partition.error or (None if number in self.assigned else StaleGeneration("not yours"))
+        is_owner = number in self.assigned and request.member in self.members
+        error = partition.error or (None if is_owner else StaleGeneration("not yours"))
         if error is not None:
             return wire.ReceivedPartition(error_body(error), 0, (), False, False, b"")
         self._nonce += 1
+        self.holders[self._nonce] = request.member
         until = trio.current_time() + request.visibility_ms / 1000
         extra, self.extra = self.extra, {}
         return partition.take(self._nonce, request.messages_max, until)._replace(**extra)

@@ -19,7 +19,7 @@ __all__ = ["machine"]
 
 def batch_of(value: bytes, caller: Caller) -> OutBatch:
     outcome = AnsweredOutcome([caller], trio.current_time())
-    return OutBatch([Chunk(outcome, Content(0), [value], range(1))], 1, trio.current_time(), is_sent=True)
+    return OutBatch([Chunk(outcome, Content(0), [value], range(1), since=trio.current_time())], 1, is_sent=True)
 
 
 async def send_by_other_means(client: goqueue.Client, who: wire.ProducerReady, batch: OutBatch) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -139,7 +140,7 @@ def test_an_unanswered_batch_is_sent_again_as_it_was_once_all_answers_are_in() -
 def test_an_adopted_batch_goes_first_as_it_is_and_others_follow_its_sequence() -> None:
     """G11: it was sent by other means, and may have been written."""
     queue = SendQueue()
-    queue.adopt(OutBatch([chunk_of("a")], 1, 0.0, sequence=41, is_sent=True))
+    queue.adopt(OutBatch([chunk_of("a")], 1, sequence=41, is_sent=True))
     queue.add(chunk_of("b"), 0.0)
     adopted = taken(queue)
     assert (names_of(adopted), adopted.sequence, adopted.attempt) == (["a"], 41, 2)
@@ -288,6 +289,31 @@ def test_what_is_too_old_is_given_up_and_it_is_said_what_may_have_been_written()
     assert expired.begins_anew
     again = taken(queue, 9.0)
     assert (names_of(again), again.sequence) == (["young"], 0)
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_one_that_is_late_leaves_a_younger_one_of_its_batch_alone(*, is_sent: bool) -> None:
+    """They have been on their way together since the younger one came."""
+    queue = SendQueue()
+    queue.add(chunk_of("first", size=300 * 1024), 0.0)
+    first = taken(queue)
+    for name, now in (("late", 1.0), ("young", 4.0)):
+        chunk = chunk_of(name)
+        chunk.call = name
+        queue.add(chunk, now)
+    queue.confirmed(first)
+    batch = taken(queue, 4.0)
+    assert names_of(batch) == ["late", "young"]
+    if not is_sent:
+        queue.not_written(batch)
+    expired = queue.expire(11.0, 10.0)
+    assert (names_in(expired.unknown), names_in(expired.unwritten)) == (
+        (["late"], []) if is_sent else ([], ["late"])
+    )
+    assert not expired.begins_anew
+    assert names_in(queue.expire(13.0, 10.0).unknown) == []
+    expired = queue.expire(14.0, 10.0)
+    assert "young" in names_in(expired.unknown if is_sent else expired.unwritten)
 
 
 def test_one_that_is_late_takes_none_of_those_behind_it_along() -> None:
