@@ -40,6 +40,8 @@ def acks_option(command: Command) -> Command:
 
 def printable(text: str) -> str:
     """The text with all unprintable characters escaped."""
+    if text.isprintable():
+        return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
