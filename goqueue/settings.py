@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, Validatio
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -66,9 +67,16 @@ def _no_truth(given: object) -> object:
     return given
 
 
+def _names(given: object) -> object:
+    return tuple(name.strip() for name in given.split(",") if name.strip()) if isinstance(given, str) else given
+
+
 LoopbackAddress = Annotated[str, AfterValidator(_on_loopback)]
 Size = Annotated[ByteSize, BeforeValidator(_whole_size), BeforeValidator(_no_truth)]
 Number = Annotated[int, BeforeValidator(_no_truth)]
+
+
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 
 
 class Settings(BaseSettings):
@@ -95,6 +103,19 @@ class Settings(BaseSettings):
         le=1_000_000,
         description="How many websockets may be open at once; those beyond are refused. Half of the file"
         " descriptors that the system grants is the most.",
+    )
+    http_connections_max: Number = Field(
+        1_000, ge=1, le=1_000_000, description="How many HTTP connections may be open at once."
+    )
+    hosts: Names = Field(
+        (),
+        description="Names by which clients may call this broker, beside its addresses and localhost, in a list or"
+        " with commas between; a request for another Host is refused.",
+    )
+    origins: Names = Field(
+        (),
+        description="Pages of other sites that may call this broker, as https://console.example.com; in a list or"
+        " with commas between.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The least that the log on stderr says: debug, info, warning or error."

@@ -29,6 +29,14 @@ class TcpStream(trio.abc.HalfCloseableStream):
         return bool(self._inner.socket.getsockname() == self._inner.socket.getpeername())
 
     @property
+    def called(self) -> str | None:
+        """The address of this end; None if the connection is gone already."""
+        try:
+            return str(self._inner.socket.getsockname()[0]).partition("%")[0]
+        except OSError:
+            return None
+
+    @property
     def peer(self) -> str | None:
         """The address of the other end; None if it is gone already."""
         try:

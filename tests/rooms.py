@@ -28,12 +28,12 @@ LAYERS: Mapping[str, int] = {
     "net": 2,
     "client": 3,
     "actors": 3,
-    "testing": 4,
-    "blocking": 4,
-    "aio": 4,
-    "spark": 4,
-    "cli": 4,
     "http": 4,
+    "testing": 5,
+    "blocking": 5,
+    "aio": 5,
+    "spark": 5,
+    "cli": 5,
 }
 USES_BESIDE: Mapping[str, set[str]] = {"spark": {"blocking"}, "cli": {"spark"}, "testing": {"aio"}}
 """Layers that use one beside them: Spark's tasks use the client without an event loop, commands run Spark, and the
@@ -90,6 +90,12 @@ ROOMS: Mapping[str, str] = {
     "actors/deadletters actors/groups",
     "actors/front": "actors/runtime actors/statistics actors/delivery actors/delays actors/partition actors/topics "
     "actors/deadletters actors/groups actors/node",
+    "http/server": "",
+    "http/routing": "http/server",
+    "http/messages": "http/server http/routing",
+    "http/members": "http/server",
+    "http/routes": "http/server http/routing http/messages http/members",
+    "http": "http/server http/routing http/members http/routes",
     "cli/program": "",
     "cli/messages": "cli/program",
     "cli/backup": "cli/program",

@@ -98,6 +98,9 @@ INHERITED_ACROSS_ROOMS = {
     ("cli", "CommandsInFiles"),
     ("cli", "Program"),
     ("cli/spark", "CommandsInFiles"),
+    # What a route's query, body and answer have in common.
+    ("http/routes", "Body"),
+    ("http/routes", "Model"),
     # A scanner that reports its progress.
     ("storage/verification", "Scanner"),
 }

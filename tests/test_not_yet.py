@@ -7,7 +7,6 @@ exists the test fails, and the sentence goes, with its marker and its line of `E
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,6 @@ EXISTS: dict[str, Callable[[], bool]] = {
     "authentication": lambda: _connect_takes("key") or _has_command("key", "acl") or _has_setting("auth", "keys"),
     "cluster": lambda: _client_has("cluster") or _has_command("cluster") or _has_setting("peers", "cluster"),
     "extensions": _names_extensions,
-    "http": lambda: find_spec("goqueue.http") is not None,
     "schemas": lambda: _client_has("schema", "register_schema") or _has_command("schema"),
     "tls": lambda: _connect_takes("tls_ca", "tls_cert") or _has_setting("tls"),
     "traces": lambda: _client_has("trace") or _has_command("trace"),

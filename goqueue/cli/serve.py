@@ -13,7 +13,6 @@ from uuid import UUID
 import click
 import trio
 
-from goqueue.actors.front.ports import Ports, serving
 from goqueue.cli.config import settings_options
 from goqueue.cli.logs import TEXT, logging_to_stderr
 from goqueue.cli.process import BrokerProcess, keep_freed_memory, postpone_full_collections
@@ -22,7 +21,8 @@ from goqueue.cli.program.running import Misuse, ended_by_others
 from goqueue.cli.startlines import tell_end, tell_start
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import GoQueueError
-from goqueue.net.transport.origin import Address
+from goqueue.http.ports import Ports, serving
+from goqueue.net.transport.origin import Address, AllowedCallers
 from goqueue.settings import DEFAULT, LoadedSettings, Settings, host_and_port
 from goqueue.storage.directory.datadirectory import FORMAT, META, META_SIZE_MAX, Meta
 from goqueue.storage.disk.disk import RealDisk, descriptors_max
@@ -99,6 +99,8 @@ async def _serve(environment: Environment, settings: Settings, output: str) -> N
             node=settings.node,
             disk_free_min=settings.disk_free_min,
             connections_max=_connections_max(settings.connections_max),
+            http_connections_max=settings.http_connections_max,
+            allowed_callers=AllowedCallers(settings.hosts, settings.origins),
             process=BrokerProcess(),
         ) as ports:
             _announce(ports, output)

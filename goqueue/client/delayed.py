@@ -3,24 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from goqueue.client.link.arguments import check_any_partition, check_offset, check_whole, refusal
 from goqueue.client.link.moments import Moment, due_of
+from goqueue.client.link.topics import Topic
 from goqueue.client.producing.content import check_content
 from goqueue.client.producing.options import name_of
 from goqueue.core.delays.pending import DelayState
 from goqueue.core.names import check_publishable
 from goqueue.core.records.record import DELAY_BIT
 from goqueue.core.sending.partitioner import partition_of_key
+from goqueue.environment import WallClock
 from goqueue.errors import InvalidMessage, UnknownPartition, UnknownTopic
 from goqueue.net.wire import delays as wire
 from goqueue.net.wire.kinds import Answer, Request
 from goqueue.types import Microseconds, Offset, Priority, Seconds
-
-if TYPE_CHECKING:
-    from goqueue.client.client import Client
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
 _MILLION = 1_000_000
@@ -84,10 +83,20 @@ class WhichDelayed(NamedTuple):
     key: bytes | None = None
 
 
+class DelayCaller(Protocol):
+    """What these requests need: a client has it, and so has the gateway."""
+
+    clock: WallClock
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+    async def topic(self, name: str) -> Topic: ...
+
+
 class DelayedQuestions:
     """Requests by a topic's name. Its id is remembered: a cancel costs one request, not two."""
 
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: DelayCaller) -> None:
         self._client = client
         self._topics: dict[str, UUID] = {}
 

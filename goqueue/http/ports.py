@@ -9,14 +9,16 @@ from typing import TypeAlias
 
 import trio
 
-from goqueue.actors.front.listener import CONNECTIONS_MAX, PROBES_MAX, Door, HealthPort, WebsocketListener
+from goqueue.actors.front.listener import CONNECTIONS_MAX, Door, WebsocketListener
 from goqueue.actors.node.broker import running_broker
 from goqueue.actors.node.watchdog import Process
 from goqueue.actors.statistics.start import StartReport
 from goqueue.core.log.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
 from goqueue.errors import CannotListen
-from goqueue.net.transport.origin import Address
+from goqueue.http.gateway import CONNECTIONS_MAX as HTTP_CONNECTIONS_MAX
+from goqueue.http.gateway import Gateway
+from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers
 from goqueue.nursery import PlainNursery
 from goqueue.tcp import TcpListener
 
@@ -41,6 +43,8 @@ async def serving(
     node: str = "node-1",
     disk_free_min: int = DISK_FREE_MIN,
     connections_max: int = CONNECTIONS_MAX,
+    http_connections_max: int = HTTP_CONNECTIONS_MAX,
+    allowed_callers: AllowedCallers = NOBODY_ELSE,
     process: Process | None = None,
 ) -> AsyncIterator[Ports]:
     """Open both ports once the broker is ready; at the end close them, let clients finish, stop in order (G15)."""
@@ -48,21 +52,24 @@ async def serving(
     async with (
         running_broker(environment, data, node=node, disk_free_min=disk_free_min, process=process) as broker,
         _listening(environment, listen, "--listen") as websockets,
-        _listening(environment, http, "--http") as probes,
+        _listening(environment, http, "--http") as requests,
         PlainNursery() as clients,
     ):
-        listener = WebsocketListener(broker, lambda: own)
-        own += [_address(websockets, listen), _address(probes, http)]
+        listener = WebsocketListener(broker, lambda: own, allowed_callers)
+        gateway = Gateway(broker, lambda: own, allowed_callers)
+        own += [_address(websockets, listen), _address(requests, http)]
         accepting = trio.CancelScope()
         doors = {
             Door(connections_max, listener.serve): websockets,
-            Door(PROBES_MAX, HealthPort(lambda: own).serve): probes,
+            Door(http_connections_max, gateway.serve): requests,
         }
         clients.start_soon(_accept, accepting, doors, clients)
         clients.start_soon(listener.look_after_all)
         yield Ports(own[0], own[1], broker.start)
         accepting.cancel()
-        await listener.drain()
+        async with trio.open_nursery() as draining:
+            draining.start_soon(listener.drain)
+            draining.start_soon(gateway.drain)
         clients.cancel_scope.cancel()
 
 

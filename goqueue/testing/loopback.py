@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager, contextmanager
 from random import Random
 from typing import Protocol
 
-from goqueue.actors.front.ports import serving
 from goqueue.environment import Disk, Environment, SystemClock, TcpNetwork
+from goqueue.http.ports import serving
 from goqueue.net.transport.origin import Address
 from goqueue.portal.host import Host
 from goqueue.portal.thread import TrioThread

@@ -16,9 +16,9 @@ from random import Random
 
 import trio
 
-from goqueue.actors.front.ports import serving
 from goqueue.client.client import Client, Connecting, connect
 from goqueue.environment import Environment, WallClock
+from goqueue.http.ports import serving
 from goqueue.net.transport.origin import Address
 from goqueue.nursery import PlainNursery
 from goqueue.testing.clock import SimulatedClock

@@ -38,6 +38,9 @@ def test_without_a_word_the_defaults_hold() -> None:
         "node": ("node-1", "default"),
         "disk_free_min": (1024**3, "default"),
         "connections_max": (10_000, "default"),
+        "http_connections_max": (1_000, "default"),
+        "hosts": ([], "default"),
+        "origins": ([], "default"),
         "log_level": ("info", "default"),
         "log_format": ("text", "default"),
     }
@@ -54,6 +57,9 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
         "node": ("node-1", "default"),
         "disk_free_min": (1024**3, "default"),
         "connections_max": (10_000, "default"),
+        "http_connections_max": (1_000, "default"),
+        "hosts": ([], "default"),
+        "origins": ([], "default"),
         "log_level": ("info", "default"),
         "log_format": ("text", "default"),
     }

@@ -54,7 +54,7 @@ async def healthz(address: str) -> bytes:
     assert parts.port is not None
     with trio.fail_after(SECONDS_MAX):
         async with await trio.open_tcp_stream(parts.hostname, parts.port) as stream:
-            await stream.send_all(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            await stream.send_all(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
             return b"".join([bytes(chunk) async for chunk in stream])
 
 

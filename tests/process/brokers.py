@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
-from goqueue.actors.front.ports import Ports, serving
 from goqueue.environment import Disk, Environment, Network, SystemClock, TcpNetwork
+from goqueue.http.ports import Ports, serving
 from goqueue.net.transport.origin import Address
 from goqueue.testing.network import SimulatedNetwork
 from tests.process.children import Child, child

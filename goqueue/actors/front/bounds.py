@@ -91,17 +91,21 @@ class Polls:
         self._questions = 0
         self._questions_max = bounds.questions_max
         self._waiting: dict[trio.CancelScope, None] = {}
-        self._is_leaving = False
+        self.is_leaving = False
 
     def send_away(self) -> None:
         """End all polls that wait now, and those that would from now on."""
-        self._is_leaving = True
+        self.is_leaving = True
+        self.end()
+
+    def end(self) -> None:
+        """End all polls that wait now. What one is just taking is still answered."""
         for poll in list(self._waiting):
             poll.cancel()
 
     def admit(self, count: int) -> bool:
         """Whether a request that does not wait may ask `count` partitions: only those that wait are counted."""
-        return not self._is_leaving and self._questions + count <= self._questions_max
+        return not self.is_leaving and self._questions + count <= self._questions_max
 
     @contextmanager
     def asking(self, count: int) -> Iterator[trio.CancelScope]:
@@ -129,7 +133,7 @@ class Polls:
 
     def _may_be_sent_away(self, poll: trio.CancelScope) -> None:
         self._waiting[poll] = None
-        if self._is_leaving:
+        if self.is_leaving:
             poll.cancel()
 
     def _check_questions(self) -> None:

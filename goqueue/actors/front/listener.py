@@ -1,11 +1,12 @@
-"""The listeners: a port for websockets, and one that answers `/healthz`, until there is a gateway.
+"""The door of a port, and the listener for websockets.
 
-Each has a limit of connections, so that a client that opens thousands takes neither the descriptors that the logs
-need nor unlimited memory. Connections beyond it get an answer that says so, if they are not very many at once.
+Each port has a limit of connections, so that a client that opens thousands takes neither the descriptors that the
+logs need nor unlimited memory. Connections beyond it get an answer that says so, if they are not very many at once.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 
 import trio
@@ -14,25 +15,12 @@ from goqueue.actors.front.connection import Common, Connection
 from goqueue.actors.node.broker import Broker
 from goqueue.errors import GoQueueError
 from goqueue.net.transport.keepalive import OF_BROKERS, keep_alive
-from goqueue.net.transport.origin import Address, refusal_of
+from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers, refusal_of
 from goqueue.net.transport.websocket import Headers, WebsocketTransport, accept_websocket
 
-HEALTHY = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 16\r\nconnection: close\r\n\r\n"
-HEALTHY += b'{"status": "ok"}'
-NOT_FOUND = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-FORBIDDEN = (
-    b"HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n"
-    b"connection: close\r\n\r\n%b"
-)
-WRONG_PORT = (
-    b"HTTP/1.1 426 Upgrade Required\r\ncontent-type: text/plain\r\ngoqueue-websocket: %b\r\ncontent-length: %d\r\n"
-    b"connection: close\r\n\r\n%b"
-)
 REQUEST_SIZE_MAX = 16 * 1024
-REQUEST_SECONDS_MAX = 10.0
 DRAIN_SECONDS_MAX = 10.0
 CONNECTIONS_MAX = 10_000
-PROBES_MAX = 256
 TURNED_AWAY_MAX = 64
 """Limit of refused connections that get an answer at once; beyond it they are closed without one."""
 FAREWELL_SECONDS_MAX = 1.0
@@ -81,17 +69,19 @@ class Door:
 class WebsocketListener:
     """Accepts connections and runs each; at the end says go-away to all of them and lets them finish."""
 
-    def __init__(self, broker: Broker, own: Callable[[], Sequence[Address]], hosts: Sequence[str] = ()) -> None:
+    def __init__(
+        self, broker: Broker, own: Callable[[], Sequence[Address]], allowed_callers: AllowedCallers = NOBODY_ELSE
+    ) -> None:
         self._broker = broker
         self._own = own
-        self._hosts = hosts
+        self._allowed_callers = allowed_callers
         self._connections: dict[Connection, WebsocketTransport] = {}
         self._common = Common()
 
     async def serve(self, stream: trio.abc.HalfCloseableStream) -> None:
         """One client, from its handshake to its end. Never raises for what the client does."""
         try:
-            transport = await accept_websocket(stream, self._refusal)
+            transport = await accept_websocket(stream, partial(self._refusal, getattr(stream, "called", None)))
         except GoQueueError:
             return
         connection = Connection(self._broker, transport, self._common, getattr(stream, "peer", None))
@@ -101,8 +91,8 @@ class WebsocketListener:
         finally:
             del self._connections[connection]  # the caller closes the stream
 
-    def _refusal(self, headers: Headers) -> str | None:
-        return refusal_of(headers, self._own(), self._hosts)
+    def _refusal(self, called: str | None, headers: Headers) -> str | None:
+        return refusal_of(headers, self._own(), self._allowed_callers, called)
 
     async def look_after_all(self) -> None:
         """Detect dead connections, until cancelled."""
@@ -113,53 +103,3 @@ class WebsocketListener:
             async with trio.open_nursery() as nursery:
                 for connection in list(self._connections):
                     nursery.start_soon(connection.go_away, "the broker is shutting down")
-
-
-class HealthPort:
-    """Just enough HTTP for a probe.
-
-    Probes call by whatever address they have, so `/healthz` asks for neither PartHost nor Origin. Every other path
-    does, also one that does not exist: a page that points its own name at 127.0.0.1 learns nothing.
-    """
-
-    def __init__(self, own: Callable[[], Sequence[Address]], hosts: Sequence[str] = ()) -> None:
-        self._own = own
-        self._hosts = hosts
-
-    async def serve(self, stream: trio.abc.HalfCloseableStream) -> None:
-        with trio.move_on_after(REQUEST_SECONDS_MAX), suppress(trio.BrokenResourceError):
-            await stream.send_all(self._answer_to(await _head_of(stream)))
-        await trio.aclose_forcefully(stream)
-
-    def _answer_to(self, head: bytes) -> bytes:
-        request_line, *lines = head.partition(b"\r\n\r\n")[0].split(b"\r\n")
-        method, _, rest = request_line.partition(b" ")
-        path = rest.partition(b" ")[0].partition(b"?")[0]
-        if path == b"/healthz":
-            return HEALTHY if method in (b"GET", b"HEAD") else NOT_FOUND
-        headers = [(name.strip(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
-        refusal = refusal_of(headers, self._own(), self._hosts)
-        if refusal is not None:
-            return FORBIDDEN % (len(refusal.encode()), refusal.encode())
-        return self._other_port() if _asks_for_websocket(headers) else NOT_FOUND
-
-    def _other_port(self) -> bytes:
-        """A client that has mixed up the two ports is told the right one."""
-        websocket, *_ = self._own()
-        address = f"ws://{websocket.host}:{websocket.port}"
-        text = f"this is the HTTP port; the websocket port is {address}"
-        return WRONG_PORT % (address.encode(), len(text), text.encode())
-
-
-def _asks_for_websocket(headers: Sequence[tuple[bytes, bytes]]) -> bool:
-    return any(name.lower() == b"upgrade" and value.lower() == b"websocket" for name, value in headers)
-
-
-async def _head_of(stream: trio.abc.HalfCloseableStream) -> bytes:
-    head = b""
-    while b"\r\n\r\n" not in head and len(head) < REQUEST_SIZE_MAX:
-        chunk = await stream.receive_some(REQUEST_SIZE_MAX)
-        if not chunk:
-            break
-        head += bytes(chunk)
-    return head

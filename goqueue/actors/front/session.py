@@ -155,6 +155,10 @@ class BrokerSession:
         """The broker is going away: long polls end now, and later ones at once."""
         self.polls.send_away()
 
+    @property
+    def is_sent_away(self) -> bool:
+        return self.polls.is_leaving
+
     def close(self) -> None:
         """The client is gone. No request of it is taken any more, and its groups are told."""
         self.polls.send_away()

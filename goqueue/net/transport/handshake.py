@@ -112,7 +112,10 @@ def _forbidden(websocket: WSConnection, reason: bytes) -> bytes:
 def _error_of(rejection: RejectConnection, words: str) -> GoQueueError:
     address = dict(rejection.headers).get(WEBSOCKET_HEADER)
     if rejection.status_code == UPGRADE_REQUIRED and address is not None:
-        return WrongPort(words[:REFUSAL_SIZE_MAX], websocket=address.decode("ascii", "replace"))
+        right = address.decode("ascii", "replace")
+        return WrongPort(
+            f"this is the HTTP port; the websocket port is {right}"[:REFUSAL_SIZE_MAX], websocket=right
+        )
     said = words or "it speaks HTTP, but takes no websockets at this address"
     return HandshakeRefused(f"the other end refused with status {rejection.status_code}: {said}")
 

@@ -19,31 +19,57 @@ class Address(NamedTuple):
     port: int | None
 
 
+class AllowedCallers(NamedTuple):
+    """What the operator's settings allow beside the broker's own addresses."""
+
+    hosts: Sequence[str] = ()
+    """Names without a port."""
+    origins: Sequence[str] = ()
+    """The origins of pages, as a browser sends them: `https://console.example.com`."""
+
+
+NOBODY_ELSE = AllowedCallers()
+
+
 def refusal_of(
-    headers: Sequence[tuple[bytes, bytes]], listening: Sequence[Address], configured_hosts: Sequence[str] = ()
+    headers: Sequence[tuple[bytes, bytes]],
+    listening: Sequence[Address],
+    allowed_callers: AllowedCallers = NOBODY_ELSE,
+    called: str | None = None,
 ) -> str | None:
     """Why a handshake or request with these headers is refused; None when it is allowed.
 
-    `listening` has each address of the broker, websocket and HTTP; `configured_hosts` are names without a port.
+    `listening` has each address of the broker, websocket and HTTP. `called` is the address to which the connection
+    came: behind the address of all interfaces, programs may call by it. Names can be rebound, addresses cannot.
     """
     hosts, origins = _values(headers, b"host"), _values(headers, b"origin")
     if len(hosts) != 1 or len(origins) > 1:
         return "a request has one Host and at most one Origin"
     host = _parse(f"//{hosts[0]}")
-    if host is None or not _is_own(host.host, listening, configured_hosts):
+    if host is None or not (
+        _is_own(host.host, listening, allowed_callers.hosts) or _is_same_address(host.host, called)
+    ):
         return (
-            f"the host {hosts[0]!r} is neither loopback nor configured; use 127.0.0.1, or add the name to the hosts"
+            f"the host {hosts[0]!r} is neither loopback nor configured; use 127.0.0.1, or add the name to the"
+            " setting `hosts`"
         )
-    return _origin_refusal(origins[0], host, listening, configured_hosts) if origins else None
+    if not origins or origins[0] in allowed_callers.origins:
+        return None
+    return _origin_refusal(origins[0], host, listening, allowed_callers.hosts)
 
 
 def _origin_refusal(
     text: str, host: Address, listening: Sequence[Address], configured_hosts: Sequence[str]
 ) -> str | None:
-    refusal = f"the origin {text!r} is not this broker's own; pages of other sites may not call it"
+    refusal = (
+        f"the origin {text!r} is not this broker's own; pages of other sites may not call it, unless the setting"
+        " `origins` names theirs"
+    )
     scheme, _, _ = text.partition("://")
     origin = _parse(text) if scheme in DEFAULT_PORTS else None
-    if origin is None or not _is_own(origin.host, listening, configured_hosts):
+    if origin is None or not (
+        _is_own(origin.host, listening, configured_hosts) or (origin.host == host.host and _is_address(host.host))
+    ):
         return refusal
     # Ports may be forwarded, so the one that the browser called is as good as the one that we listen on.
     port = origin.port or DEFAULT_PORTS[scheme]
@@ -80,6 +106,21 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _is_same_address(host: str, called: str | None) -> bool:
+    try:
+        return called is not None and ip_address(host) == ip_address(called)
+    except ValueError:
+        return False
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_listened_on(host: str, listening: Sequence[Address]) -> bool:

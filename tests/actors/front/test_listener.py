@@ -11,9 +11,9 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.actors.front.connection import LEAVING_MAX
-from goqueue.actors.front.listener import PROBES_MAX, TURNED_AWAY_MAX
-from goqueue.actors.front.ports import serving
+from goqueue.actors.front.listener import TURNED_AWAY_MAX
 from goqueue.environment import Environment, SystemClock
+from goqueue.http.ports import serving
 from goqueue.net.transport.keepalive import LOOK_EACH_SECONDS, OF_BROKERS, OF_CLIENTS
 from goqueue.net.transport.websocket import HANDSHAKE_TIMEOUT
 from goqueue.testing.disk import SimulatedDisk
@@ -23,7 +23,6 @@ from tests.hostile.attackers import UPGRADE, greet
 from tests.process.brokers import HOST, HTTP, URL, WEBSOCKET
 
 PORT = WEBSOCKET.port or 0
-HTTP_PORT = HTTP.port or 0
 
 
 @asynccontextmanager
@@ -93,56 +92,6 @@ async def test_those_beyond_are_not_held_either_however_many_they_are(autojump_c
         assert len(network.live()) <= 1 + 2 * TURNED_AWAY_MAX
         await trio.sleep(2)
         assert all(connection.server.is_closed for connection in network.live()[1:])
-
-
-async def test_probes_are_bounded_by_themselves(autojump_clock: MockClock) -> None:
-    network = SimulatedNetwork()
-    async with a_broker(network, connections_max=1):
-        for _ in range(PROBES_MAX // 64):
-            for _ in range(64):
-                await network.connect(HOST, HTTP_PORT)
-            await trio.testing.wait_all_tasks_blocked()
-        answer = await answer_to(await network.connect(HOST, HTTP_PORT), b"GET /healthz HTTP/1.1\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 503 ")
-        await trio.sleep(11)
-        answer = await answer_to(await network.connect(HOST, HTTP_PORT), b"GET /healthz HTTP/1.1\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 200 ")
-
-
-@pytest.mark.parametrize(
-    ("request_line", "headers", "expected"),
-    [
-        ("GET /topics HTTP/1.1", ["host: 127.0.0.1:7711"], 404),
-        ("GET /topics HTTP/1.1", ["host: localhost", "origin: http://localhost:7711"], 404),
-        ("GET /topics HTTP/1.1", ["host: evil.example"], 403),
-        ("GET / HTTP/1.1", ["Host: 127.0.0.1", "Origin: http://evil.example"], 403),
-        ("POST /healthzz HTTP/1.1", ["host: evil.example"], 403),
-        ("GET /metrics HTTP/1.1", ["host: 127.0.0.1", "host: evil.example"], 403),
-        ("GET /metrics HTTP/1.1", [], 403),
-        ("nonsense", ["host: evil.example"], 403),
-        ("GET /healthz HTTP/1.1", ["host: evil.example", "origin: http://evil.example"], 200),
-        ("HEAD /healthz?full HTTP/1.1", ["host: 10.0.0.7:7711"], 200),
-        ("POST /healthz HTTP/1.1", ["host: evil.example"], 404),
-    ],
-)
-async def test_a_foreign_host_or_origin_is_refused_on_every_path_but_that_of_probes(
-    request_line: str, headers: list[str], expected: int, autojump_clock: MockClock
-) -> None:
-    """A page that points its own name at 127.0.0.1 learns nothing; a probe calls by whatever address it has."""
-    network = SimulatedNetwork()
-    question = "\r\n".join([request_line, *headers, "", ""]).encode()
-    async with a_broker(network):
-        answer = await answer_to(await network.connect(HOST, HTTP_PORT), question)
-    assert int(answer.split(b" ")[1]) == expected
-    assert b"connection: close" in answer
-
-
-async def test_the_refusal_of_a_host_says_what_to_do(autojump_clock: MockClock) -> None:
-    network = SimulatedNetwork()
-    async with a_broker(network):
-        stream = await network.connect(HOST, HTTP_PORT)
-        answer = await answer_to(stream, b"GET / HTTP/1.1\r\nhost: evil.example\r\n\r\n")
-    assert b"'evil.example' is neither loopback nor configured; use 127.0.0.1" in answer
 
 
 async def test_a_client_that_vanished_is_let_go_after_a_minute(autojump_clock: MockClock) -> None:

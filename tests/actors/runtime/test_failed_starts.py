@@ -11,11 +11,11 @@ from random import Random
 import pytest
 import trio
 
-from goqueue.actors.front.ports import serving
 from goqueue.actors.topics.requests import CreateTopic
 from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import CannotListen, DataDirectoryLocked, UnknownFormat
+from goqueue.http.ports import serving
 from goqueue.net.transport.origin import Address
 from goqueue.storage.disk.disk import RealDisk
 from tests.actors.delivery.gatherers import broker

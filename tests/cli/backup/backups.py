@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import pytest
 
 import goqueue
-from goqueue.actors.front.ports import serving
 from goqueue.cli.backup.copying import CopyOutcome, back_up, restore
 from goqueue.environment import Disk, Environment
 from goqueue.errors import (
     DirectoryNotEmpty,
     IncompleteCopy,
 )
+from goqueue.http.ports import serving
 from goqueue.storage.backup.backup import DirectoryCopy
 from goqueue.storage.directory.datadirectory import DataDirectory
 from goqueue.storage.verification.verify import NoProgress, verify

@@ -10,11 +10,11 @@ import pytest
 import trio
 
 import goqueue
-from goqueue.actors.front.ports import serving
 from goqueue.client.client import Client
 from goqueue.core.records.record import VALUE_SIZE_MAX
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import BufferFull, InvalidMessage, PublishFailed
+from goqueue.http.ports import serving
 from goqueue.net.transport.origin import Address
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks

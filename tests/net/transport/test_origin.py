@@ -2,7 +2,7 @@
 
 import pytest
 
-from goqueue.net.transport.origin import Address, refusal_of
+from goqueue.net.transport.origin import Address, AllowedCallers, refusal_of
 
 LOCAL = [Address("127.0.0.1", 7710), Address("127.0.0.1", 7711)]
 EVERYWHERE = [Address("0.0.0.0", 7710), Address("::", 7711)]
@@ -15,7 +15,7 @@ def refusal(
     headers = [(b"Host", host.encode()), (b"Accept", b"*/*")]
     if origin is not None:
         headers.append((b"Origin", origin.encode()))
-    return refusal_of(headers, listening, configured)
+    return refusal_of(headers, listening, AllowedCallers(configured))
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,26 @@ def test_headers_come_once(headers: list[tuple[bytes, bytes]]) -> None:
 
 def test_bytes_that_are_no_text_are_refused() -> None:
     assert refusal_of([(b"Host", b"\xff\xfe\x00")], LOCAL) is not None
+
+
+@pytest.mark.parametrize(
+    ("host", "called", "is_allowed"),
+    [
+        ("10.1.2.3:7711", "10.1.2.3", True),
+        ("[fd00::1]:7711", "fd00::1", True),
+        ("10.1.2.4:7711", "10.1.2.3", False),
+        ("rebound.example:7711", "10.1.2.3", False),
+        ("10.1.2.3:7711", None, False),
+    ],
+)
+def test_the_address_that_a_connection_came_to_is_allowed_by_its_digits(
+    host: str, called: str | None, *, is_allowed: bool
+) -> None:
+    """Names can be rebound, addresses cannot."""
+    assert (refusal_of([(b"host", host.encode())], EVERYWHERE, called=called) is None) is is_allowed
+
+
+def test_a_page_that_the_operator_named_may_call() -> None:
+    headers = [(b"host", b"localhost:7711"), (b"origin", b"https://console.example")]
+    assert refusal_of(headers, LOCAL) is not None
+    assert refusal_of(headers, LOCAL, AllowedCallers(origins=("https://console.example",))) is None

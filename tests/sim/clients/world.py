@@ -17,8 +17,8 @@ from typing import TypeAlias
 import trio
 
 import goqueue
-from goqueue.actors.front.ports import serving
 from goqueue.environment import Environment
+from goqueue.http.ports import serving
 from goqueue.net.transport.origin import Address
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import CAPACITY, SimulatedDisk

@@ -1,0 +1,217 @@
+"""The gateway: each connection of an HTTP client has a session of the broker, which also serves websockets.
+
+Whatever the broker refuses becomes an answer here, in one form. A handler that fails costs its request and its
+connection, and never the broker.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+import orjson
+import trio
+
+from goqueue.actors.front.bounds import Bounds
+from goqueue.actors.front.serving import SERVING
+from goqueue.actors.front.session import BrokerSession
+from goqueue.actors.node.broker import Broker
+from goqueue.core.histogram import Histogram
+from goqueue.errors import GoQueueError
+from goqueue.http.members.seats import HttpSeats
+from goqueue.http.routes import ROUTES
+from goqueue.http.routing.reading import JSON_SIZE_MAX, check_media_type, parse_json, read_model
+from goqueue.http.routing.route import HttpCall, Route
+from goqueue.http.routing.table import RouteTable, parameters
+from goqueue.http.routing.topics import TopicNames
+from goqueue.http.server.budget import ByteBudget
+from goqueue.http.server.connection import Budgets, HttpConnection
+from goqueue.http.server.errors import Bug, InvalidRequest, MethodNotAllowed, WrongServer, status_of
+from goqueue.http.server.exchange import Exchange, Response
+from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers, refusal_of
+from goqueue.net.wire.errors import HandshakeRefused
+from goqueue.net.wire.failures import error_body
+
+BODIES_BYTES_MAX = ANSWERS_BYTES_MAX = 256 * 1024 * 1024
+DRAIN_SECONDS_MAX = 10.0
+CONNECTIONS_MAX = 1_000
+"""The default of `http_connections_max`."""
+RETRY_AFTER = {429: "1", 503: "1"}
+"""Seconds until the client may try again."""
+NO_ROUTE = "none"
+"""The name of the route in metrics, where there is none."""
+
+logger = logging.getLogger("goqueue.http")
+
+
+class HttpCounts:
+    """What metrics say of the gateway: a series for each route, never for each path."""
+
+    def __init__(self) -> None:
+        self.requests: dict[tuple[str, str, int], int] = {}
+        self.seconds: dict[tuple[str, str], Histogram] = {}
+        self.in_progress = 0
+
+    def note(self, method: str, path: str, status: int, seconds: float) -> None:
+        key = (method, path, status)
+        self.requests[key] = self.requests.get(key, 0) + 1
+        self.seconds.setdefault((method, path), Histogram()).add(seconds)
+
+
+class Gateway:
+    def __init__(
+        self,
+        broker: Broker,
+        own: Callable[[], Sequence[Address]],
+        allowed_callers: AllowedCallers = NOBODY_ELSE,
+        bounds: Bounds | None = None,
+    ) -> None:
+        """`own` has the broker's websocket and HTTP addresses."""
+        self.broker = broker
+        self.counts = HttpCounts()
+        self.topics = TopicNames()
+        self.table = RouteTable(ROUTES)
+        self.seats = HttpSeats(self.new_session)
+        self.is_leaving = False
+        self.reads = 0
+        self._own = own
+        self._allowed_callers = allowed_callers
+        self._bounds = bounds or Bounds()
+        self._budgets = Budgets(
+            ByteBudget(BODIES_BYTES_MAX, "bodies of requests"), ByteBudget(ANSWERS_BYTES_MAX, "answers")
+        )
+        self._clients: dict[HttpConnection, _Client] = {}
+        self._numbers = count(1)
+        self._all_gone = trio.Event()
+
+    def new_session(self, address: str | None) -> BrokerSession:
+        return BrokerSession(self.broker, SERVING, self._bounds, address=address)
+
+    async def serve(self, stream: trio.abc.HalfCloseableStream) -> None:
+        """One connection, to its end. Never raises for what the client does."""
+        peer, called = getattr(stream, "peer", None), getattr(stream, "called", None)
+        client = _Client(self, peer, called)
+        connection = HttpConnection(stream, client.serve, refusal, self._budgets, next(self._numbers))
+        self._clients[connection] = client
+        try:
+            await connection.run()
+        finally:
+            del self._clients[connection]
+            client.session.close()
+            if self.is_leaving and not self._clients:
+                self._all_gone.set()
+
+    async def drain(self) -> None:
+        """Idle connections end now, long polls are answered at once, streams end; others have their answer."""
+        self.is_leaving = True
+        for connection, client in list(self._clients.items()):
+            connection.leave()
+            client.session.send_away()
+        self.seats.send_away()
+        if self._clients:
+            with trio.move_on_after(DRAIN_SECONDS_MAX):
+                await self._all_gone.wait()
+
+    def check_origin(self, exchange: Exchange, called: str | None) -> None:
+        refused = refusal_of(exchange.head.headers, self._own(), self._allowed_callers, called)
+        if refused is not None:
+            raise HandshakeRefused(refused)
+
+    def other_port(self) -> WrongServer:
+        """For a client that has mixed up the two ports."""
+        websocket, *_ = self._own()
+        address = f"ws://{websocket.host}:{websocket.port}"
+        return WrongServer(f"this is the HTTP port; the websocket port is {address}", websocket=address)
+
+
+class _Client:
+    """One connection: its session, and the way of each of its requests."""
+
+    def __init__(self, gateway: Gateway, peer: str | None, called: str | None) -> None:
+        self._gateway = gateway
+        self._called = called
+        self.session = gateway.new_session(peer)
+
+    async def serve(self, exchange: Exchange) -> None:
+        counts, began, path = self._gateway.counts, trio.current_time(), NO_ROUTE
+        counts.in_progress += 1
+        try:
+            route, values, query = self._find(exchange)
+            path = route.path
+            response = await self._respond(route, exchange, values, query)
+        except GoQueueError as error:
+            response = refusal(exchange.request_id, error)
+        except Exception:
+            logger.exception("request %s could not be served", exchange.request_id)
+            exchange.is_last = True
+            bug = Bug(f"the broker failed; its log says how, under {exchange.request_id}")
+            response = refusal(exchange.request_id, bug)
+        finally:
+            counts.in_progress -= 1
+        if exchange.status is not None:
+            exchange.is_last |= response is not None  # it failed in the middle of its answer
+        elif response is not None:
+            await exchange.answer(response)
+        counts.note(exchange.head.method, path, exchange.status or 499, trio.current_time() - began)
+
+    def _find(self, exchange: Exchange) -> tuple[Route, Mapping[str, str], Mapping[str, str]]:
+        head = exchange.head
+        path, _, query = _target(head.target).partition("?")
+        try:
+            route, values = self._gateway.table.find(head.method, path)
+        except GoQueueError as error:
+            self._gateway.check_origin(exchange, self._called)  # a page of others learns nothing
+            if any(value.lower() == b"websocket" for value in head.values(b"upgrade")):
+                raise self._gateway.other_port() from None
+            raise error
+        if not route.is_open:
+            self._gateway.check_origin(exchange, self._called)
+        return route, values, parameters(query)
+
+    async def _respond(
+        self, route: Route, exchange: Exchange, values: Mapping[str, str], query: Mapping[str, str]
+    ) -> Response | None:
+        asked: Any = None
+        if route.query is not None:
+            asked = read_model(route.query, query, of_query=True)
+        elif query:
+            raise InvalidRequest(f"{route.method} {route.path} has no parameter {next(iter(query))!r}")
+        if route.method == "POST":
+            check_media_type(exchange.head, route.takes)
+        body: Any = None
+        if route.body is not None:
+            body = read_model(route.body, parse_json(await exchange.body(JSON_SIZE_MAX)))
+        ask = partial(self.session.call, request_id=exchange.request_id)
+        return await route.handler(HttpCall(exchange, values, asked, body, ask, self._gateway))
+
+
+def _target(target: bytes) -> str:
+    """Path and query. A whole address is what one would send to a proxy, and is understood as well."""
+    text = target.decode("ascii")
+    if text.startswith(("http://", "https://")):
+        _, _, rest = text.partition("://")
+        _, slash, path = rest.partition("/")
+        return slash + path or "/"
+    if not text.startswith("/"):
+        raise InvalidRequest(f"the target {text!r} is no path; it begins with /")
+    return text
+
+
+def refusal(request_id: str, error: GoQueueError) -> Response:
+    """The one form of every error."""
+    body = error_body(error)
+    told = {
+        "code": body.code,
+        "message": body.message,
+        "retryable": body.retryable,
+        "details": {**body.details, **error.details},
+        "request_id": request_id,
+    }
+    status = status_of(error)
+    headers = {"retry-after": RETRY_AFTER[status]} if status in RETRY_AFTER else {}
+    if isinstance(error, WrongServer):
+        headers["goqueue-websocket"] = str(error.details["websocket"])
+    if isinstance(error, MethodNotAllowed):
+        headers["allow"] = str(error.details["allow"])
+    return Response(status, orjson.dumps(told, default=str), headers=headers)

@@ -1,0 +1,1 @@
+"""The members of groups that speak HTTP: their seats, what they hold, and their long polls."""

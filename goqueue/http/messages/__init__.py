@@ -1,0 +1,1 @@
+"""Messages in JSON, both ways: what requests publish, and what answers hold."""

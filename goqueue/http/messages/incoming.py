@@ -1,0 +1,213 @@
+"""Messages that a request publishes: read from JSON, checked, and gathered by partition.
+
+Most messages are a value, or a key and a value, as text: these are gathered without an object for each. All others
+become a chunk of their own. A message that is wrong in itself is refused alone, and the others go on.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from goqueue.client.producing.content import check_content
+from goqueue.client.producing.options import SendPlan, send_options
+from goqueue.core.records.jsonvalue import json_bytes
+from goqueue.core.records.record import KEY_SIZE_MAX
+from goqueue.core.sending.chunk import Chunk, Content
+from goqueue.core.sending.partitioner import Partitioner, partition_of_key
+from goqueue.errors import GoQueueError
+from goqueue.http.routing.bytes import bytes_of
+from goqueue.http.server.errors import InvalidRequest
+from goqueue.types import Microseconds
+
+OTHER_NAMES = {"deliverAt": "deliver_at", "messageId": "message_id"}
+OPTIONS = ("priority", "partition", "delay", "deliver_at", "ttl")
+FIELDS = (
+    *("value", "value_base64", "value_json", "key", "key_base64", "headers"),
+    *(*OPTIONS, "message_id"),
+)
+VALUE_FIELDS, KEY_FIELDS = ("value", "value_base64", "value_json"), ("key", "key_base64")
+
+Result: TypeAlias = dict[str, Any]
+"""What became of a message, as the answer has it."""
+
+
+@dataclass(slots=True)
+class PartitionPortion:
+    """The messages of one partition, in order."""
+
+    content: Content
+    chunks: list[Chunk] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    """The values of plain messages that are in no chunk yet."""
+    keys: list[bytes | None] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    has_keys: bool = False
+
+    def add(self, place: int, value: bytes, key: bytes | None) -> None:
+        self.values.append(value)
+        self.keys.append(key)
+        self.places.append(place)
+        if key:
+            self.has_keys = True
+
+    def add_chunk(self, chunk: Chunk) -> None:
+        self.close()
+        self.chunks.append(chunk)
+
+    def close(self) -> None:
+        if self.values:
+            keys = self.keys if self.has_keys else None
+            self.chunks.append(Chunk(None, self.content, self.values, self.places, keys))
+            self.values, self.keys, self.places, self.has_keys = [], [], [], False
+
+
+@dataclass(slots=True)
+class GatheredMessages:
+    count: int
+    portions: dict[int, PartitionPortion]
+    refused: dict[int, GoQueueError]
+    """The messages that are wrong in themselves, by place."""
+
+
+class MessageGathering:
+    """Messages of one request, or of one batch of its lines."""
+
+    def __init__(
+        self, now: Microseconds, partitioner: Partitioner, name: str | None = None, first: int = 0
+    ) -> None:
+        """`name`: the messages are `name/0`, `name/1` … unless they have ids of their own; here they begin with
+        `first`. So that a repeat is noticed, those without a key go where the name says."""
+        self._now = now
+        self._partitioner = partitioner
+        self._name = name
+        self._first = first
+        self._keyless = (
+            partitioner.choose() if name is None else partition_of_key(name.encode(), partitioner.partitions)
+        )
+        self._plain = Content(now)
+        self._portions: dict[int, PartitionPortion] = {}
+        self._refused: dict[int, GoQueueError] = {}
+
+    def gather(self, messages: Sequence[Any]) -> GatheredMessages:
+        partitions, keyless = self._partitioner.partitions, self._keyless
+        has_names = self._name is not None
+        for place, message in enumerate(messages):
+            if not has_names and type(message) is dict and type(value := message.get("value")) is str:
+                count = len(message)
+                if count == 1:
+                    self._portion(keyless).add(place, value.encode(), None)
+                    continue
+                if count == 2 and type(text := message.get("key")) is str and len(text) * 4 <= KEY_SIZE_MAX:
+                    key = text.encode()
+                    number = partition_of_key(key, partitions) if key else keyless
+                    self._portion(number).add(place, value.encode(), key)
+                    continue
+            self.add(place, message)
+        return self.gathered(len(messages))
+
+    def add(self, place: int, message: object) -> None:
+        """Any message."""
+        try:
+            self.add_read(place, *read_message(message, self._now))
+        except GoQueueError as error:
+            self._refused[place] = error
+
+    def add_read(self, place: int, value: bytes | None, key: bytes | None, plan: SendPlan) -> None:
+        name = plan.name
+        if name is None and self._name is not None:
+            name = f"{self._name}/{self._first + place}".encode()
+        if plan.partition is not None or key:
+            number = self._partitioner.choose(key, plan.partition)
+        elif plan.name is not None:  # its repeat goes there, too
+            number = partition_of_key(plan.name, self._partitioner.partitions)
+        else:
+            number = self._keyless
+        keys, names = [key] if key else None, None if name is None else [name]
+        chunk = Chunk(None, plan.content, [value], [place], keys, names, plan.partition)
+        self._portion(number).add_chunk(chunk)
+
+    def refuse(self, place: int, error: GoQueueError) -> None:
+        self._refused[place] = error
+
+    def gathered(self, count: int) -> GatheredMessages:
+        for portion in self._portions.values():
+            portion.close()
+        self._partitioner.begin_next_batch()
+        return GatheredMessages(count, self._portions, self._refused)
+
+    def _portion(self, number: int) -> PartitionPortion:
+        portion = self._portions.get(number)
+        if portion is None:
+            portion = self._portions[number] = PartitionPortion(self._plain)
+        return portion
+
+
+def read_message(message: object, now: Microseconds) -> tuple[bytes | None, bytes | None, SendPlan]:
+    """Value, key, and what the other fields mean."""
+    if not isinstance(message, dict):
+        raise InvalidRequest(f"a message is an object with a value, not {type(message).__name__}")
+    for other, name in OTHER_NAMES.items():
+        if other in message:
+            if name in message:
+                raise InvalidRequest(f"{other} and {name} are the same field; give one of them")
+            message = {**message, name: message[other]}
+            del message[other]
+    unknown = [name for name in message if name not in FIELDS]
+    if unknown:
+        raise InvalidRequest(f"a message has no field {unknown[0]!r}; there are {', '.join(FIELDS)}")
+    value, key = _value_of(message), _key_of(message)
+    headers = _headers_of(message.get("headers"))
+    options = {name: message[name] for name in OPTIONS if message.get(name) is not None}
+    check_content(value, key, headers)
+    return value, key, send_options(now, headers=headers, message_id=_name_of(message.get("message_id")), **options)
+
+
+def _value_of(message: Mapping[str, Any]) -> bytes | None:
+    given = [name for name in VALUE_FIELDS if name in message]
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        raise InvalidRequest(f"a message has exactly one of {', '.join(VALUE_FIELDS)}; this one has {found}")
+    value = message[given[0]]
+    if given[0] == "value_json":
+        return json_bytes(value)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidRequest(
+            f"{given[0]} is text, not {type(value).__name__}; send JSON as value_json, and bytes as value_base64"
+        )
+    return value.encode() if given[0] == "value" else bytes_of(value, "value_base64")
+
+
+def _key_of(message: Mapping[str, Any]) -> bytes | None:
+    given = [name for name in KEY_FIELDS if message.get(name) is not None]
+    if len(given) > 1:
+        raise InvalidRequest("key and key_base64 are the same field; give one of them")
+    if not given:
+        return None
+    key = message[given[0]]
+    if not isinstance(key, str):
+        raise InvalidRequest(f"{given[0]} is text, not {type(key).__name__}")
+    return key.encode() if given[0] == "key" else bytes_of(key, "key_base64")
+
+
+def _headers_of(headers: object) -> dict[str, bytes] | None:
+    if headers is None:
+        return None
+    if not isinstance(headers, dict):
+        raise InvalidRequest(f"headers are an object of names and values, not {type(headers).__name__}")
+    return {name: _header(name, value) for name, value in headers.items()}
+
+
+def _header(name: str, value: object) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and list(value) == ["base64"] and isinstance(value["base64"], str):
+        return bytes_of(value["base64"], f"header {name}")
+    raise InvalidRequest(f'header {name!r} is text, or {{"base64": …}}')
+
+
+def _name_of(name: object) -> str | None:
+    if name is None or isinstance(name, str):
+        return name
+    raise InvalidRequest(f"message_id is text, not {type(name).__name__}")

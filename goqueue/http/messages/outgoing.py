@@ -1,0 +1,58 @@
+"""Messages in answers: each part as text where it is text that can be read, else as base64 under another name."""
+
+from enum import Enum
+from typing import Any
+
+import orjson
+
+from goqueue.client.reading.message import Message
+from goqueue.http.routing.bytes import base64_of, key_in_json, text_of
+
+
+class Form(Enum):
+    """How values are shown, as the parameter `encoding` says."""
+
+    AUTO = "auto"
+    TEXT = "text"
+    BASE64 = "base64"
+    JSON = "json"
+
+
+def message_in_json(message: Message, form: Form = Form.AUTO) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "topic": message.topic,
+        "partition": message.partition,
+        "offset": message.offset,
+        "timestamp": message.timestamp,
+        **key_in_json(message.key),
+        **value_in_json(message.value, form),
+        "headers": {name: _header(value) for name, value in message.headers.items()},
+        "priority": str(message.priority),
+    }
+    if message.receipt is not None:
+        shown["attempt"], shown["receipt"] = message.attempt, str(message.receipt)
+    return shown
+
+
+def value_in_json(value: bytes | None, form: Form) -> dict[str, Any]:
+    """With `text` and `json`, a value that is neither comes as base64 all the same: nothing is lost or guessed."""
+    if value is None:
+        return {"value": None}
+    if form is Form.JSON:
+        try:
+            orjson.loads(value)
+            return {"value_json": orjson.Fragment(value)}
+        except orjson.JSONDecodeError:
+            return {"value_base64": base64_of(value)}
+    if form is Form.TEXT:
+        try:
+            return {"value": value.decode()}
+        except UnicodeDecodeError:
+            return {"value_base64": base64_of(value)}
+    text = None if form is Form.BASE64 else text_of(value)
+    return {"value_base64": base64_of(value)} if text is None else {"value": text}
+
+
+def _header(value: bytes) -> Any:
+    text = text_of(value)
+    return {"base64": base64_of(value)} if text is None else text

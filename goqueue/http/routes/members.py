@@ -1,0 +1,320 @@
+"""Members of groups: joining, staying alive, polling, committing, leaving."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+from uuid import uuid4
+
+import orjson
+from pydantic import Field
+
+from goqueue.client.consuming.options import (
+    VISIBILITY_SECONDS,
+    VISIBILITY_SECONDS_MAX,
+    VISIBILITY_SECONDS_MIN,
+    start_text,
+)
+from goqueue.core.groups.member import SESSION_SECONDS, SESSION_SECONDS_MAX, SESSION_SECONDS_MIN
+from goqueue.core.groups.subscription import Subscription
+from goqueue.core.names import check_group_name
+from goqueue.http.members.polling import Poll, PollRequest, assignment_in_json
+from goqueue.http.members.seats import Seat
+from goqueue.http.messages.outgoing import Form, message_in_json
+from goqueue.http.messages.publishing import PARTLY, error_in_json
+from goqueue.http.routes.groups import GROUP_ERRORS
+from goqueue.http.routes.reading import BYTES_LIMIT, BYTES_MAX, LIMIT, LIMIT_MAX, MessageAnswer
+from goqueue.http.routes.topics import Config
+from goqueue.http.routing.answers import NOTHING, json_response, plain
+from goqueue.http.routing.route import HttpCall, Model, Route
+from goqueue.http.server.errors import InvalidRequest, status_of
+from goqueue.http.server.exchange import Response
+from goqueue.net.wire import groups as wire
+from goqueue.net.wire.failures import error_of
+from goqueue.net.wire.messages import Fetch
+from goqueue.storage.slices import Slices
+
+GROUP = "Members"
+POLL_SECONDS, POLL_SECONDS_MAX = 30.0, 60.0
+CLIENT_NAME_MAX = 100
+
+
+class JoinBody(Model):
+    topics: str | list[str]
+    """Names, or one pattern."""
+    client_id: str = "http"
+    member_id: str | None = None
+    """The id of a member that comes back; without it one is drawn."""
+    settings: Config = {}  # noqa: RUF012  # it is only read
+    """Settings of the group: `mode`, `shared`, `max_deliveries` …; those of a group that is there have to fit."""
+    start: Annotated[int, Field(ge=0)] | str = "earliest"
+    session_timeout: Annotated[float, Field(ge=SESSION_SECONDS_MIN, le=SESSION_SECONDS_MAX)] = SESSION_SECONDS
+    """Seconds of silence after which the member is expelled."""
+
+
+class AssignedAnswer(Model):
+    topic: str
+    partition: int
+
+
+class JoinAnswer(Model):
+    member_id: str
+    generation: int
+    assignment: list[AssignedAnswer]
+    settings: Config
+
+
+class HeartbeatBody(Model):
+    member_id: str
+    generation: int | None = None
+    """In a stream: everything that this generation revokes is let go of."""
+
+
+class MembershipAnswer(Model):
+    generation: int
+    assignment: list[AssignedAnswer]
+
+
+class LeaveBody(Model):
+    member_id: str
+
+
+class PollQuery(Model):
+    member_id: str
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX)] = LIMIT
+    timeout: Annotated[float, Field(ge=0, le=POLL_SECONDS_MAX)] = POLL_SECONDS
+    visibility: Annotated[float, Field(ge=VISIBILITY_SECONDS_MIN, le=VISIBILITY_SECONDS_MAX)] = VISIBILITY_SECONDS
+    max_bytes: Annotated[int, Field(ge=1, le=BYTES_LIMIT)] = BYTES_MAX
+    encoding: Form = Form.AUTO
+    generation: int | None = None
+
+
+class PollAnswer(Model):
+    generation: int
+    assignment: list[AssignedAnswer]
+    messages: list[MessageAnswer]
+    errors: list[dict[str, Any]] | None = None
+    """Partitions that give nothing, and why."""
+
+
+class OffsetsBody(Model):
+    member_id: str | None = None
+    """None: a commit from outside, to a group without members."""
+    generation: int | None = None
+    offsets: dict[str, dict[str, Annotated[int, Field(ge=0)]]]
+    """By topic and partition: everything below is done."""
+
+
+class CommitAnswer(Model):
+    results: list[dict[str, Any]]
+
+
+async def join(call: HttpCall[None, JoinBody]) -> Response:
+    asked, group = call.body, check_group_name(call.path["group"])
+    member = asked.member_id or _drawn_member(asked.client_id)
+    instance = uuid4().int >> 65
+    seats = call.gateway.seats
+    mode = str(asked.settings.get("mode", "queue"))
+    seat = seats.new(group, member, instance, mode, call.exchange.address)
+    request = wire.JoinGroup(
+        group,
+        member,
+        asked.client_id[:CLIENT_NAME_MAX],
+        _subscription(asked.topics),
+        {"mode": mode, **asked.settings},
+        start_text(asked.start),
+        round(1_000 * asked.session_timeout),
+        is_static=asked.member_id is not None,
+        instance=instance,
+    )
+    try:
+        membership = cast(wire.Membership, await seat.ask(request, call.exchange.request_id))
+    except BaseException:
+        seat.session.close()
+        raise
+    seats.put(seat)
+    seat.mode = str(membership.settings.get("mode", mode))
+    seat.adopt(membership)
+    seat.generation = membership.generation
+    return json_response(
+        {
+            "member_id": member,
+            **_membership_in_json(seat),
+            "settings": {name: plain(value) for name, value in membership.settings.items()},
+        }
+    )
+
+
+def _drawn_member(client: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", client)[:CLIENT_NAME_MAX].lstrip("_") or "http"
+    return f"{name}-{uuid4().hex[:12]}"
+
+
+def _subscription(topics: str | list[str]) -> tuple[str, ...]:
+    asked = Subscription.to(topics).to_plain()
+    return (asked,) if isinstance(asked, str) else tuple(asked)
+
+
+def _membership_in_json(seat: Seat) -> dict[str, Any]:
+    return {"generation": seat.newest, "assignment": assignment_in_json(seat.assignment)}
+
+
+def _seat(call: HttpCall[Any, Any], member: str) -> Seat:
+    return cast(Seat, call.gateway.seats.find(check_group_name(call.path["group"]), member))
+
+
+async def heartbeat(call: HttpCall[None, HeartbeatBody]) -> Response:
+    seat = _seat(call, call.body.member_id)
+
+    async def beat() -> None:
+        if seat.mode == "stream":
+            if call.body.generation == seat.newest:
+                seat.generation = seat.newest
+            seat.adopt(await seat.beat(seat.generation))
+            return
+        seat.adopt(await seat.beat(seat.generation))
+        seat.adopt(await seat.beat(seat.generation))  # what was revoked is let go of
+
+    await call.gateway.seats.of(seat, beat)
+    return json_response(_membership_in_json(seat))
+
+
+async def leave(call: HttpCall[None, LeaveBody]) -> Response:
+    seat = _seat(call, call.body.member_id)
+    request = wire.LeaveGroup(seat.group, seat.member, seat.instance, keeps_place=False)
+    try:
+        await seat.ask(request, call.exchange.request_id)
+    finally:
+        call.gateway.seats.clear(seat)
+    return NOTHING
+
+
+async def poll(call: HttpCall[PollQuery, None]) -> Response | None:
+    query = call.query
+    seat = _seat(call, query.member_id)
+    wanted = PollRequest(query.limit, query.max_bytes, query.timeout, query.visibility, query.generation)
+    now = call.gateway.broker.environment.clock.now()
+    polling = Poll(seat, wanted, now, call.exchange.request_id)
+
+    async def work() -> None:
+        await call.gateway.seats.of(seat, polling.run)
+
+    if not await call.exchange.unless_gone(work, polling.end):
+        await polling.give_back()
+        return None
+    polling.keep()
+    return Response(body=await _polled(polling, seat, query.encoding))
+
+
+async def _polled(polling: Poll, seat: Seat, form: Form) -> bytes:
+    shown, slices = list[bytes](), Slices()
+    for message in polling.result.messages:
+        shown.append(orjson.dumps(message_in_json(message, form)))
+        await slices.step()
+    head = orjson.dumps(_membership_in_json(seat))[:-1]
+    errors = [
+        {"topic": topic, "partition": partition, **error_in_json(error)}
+        for (topic, partition), error in polling.result.errors.items()
+    ]
+    rest = b',"errors":' + orjson.dumps(errors) + b"}" if errors else b"}"
+    return b"".join([head, b',"messages":[', b",".join(shown), b"]", rest])
+
+
+async def commit(call: HttpCall[None, OffsetsBody]) -> Response:
+    body, group = call.body, check_group_name(call.path["group"])
+    seat = None if body.member_id is None else _seat(call, body.member_id)
+    if seat is not None and body.generation is None:
+        raise InvalidRequest("generation is missing: a member commits in the generation that it believes in")
+    places = [
+        (topic, _partition(partition), offset)
+        for topic, partitions in body.offsets.items()
+        for partition, offset in partitions.items()
+    ]
+    topics = {name: await call.gateway.topics.find(name, call.ask) for name in body.offsets}
+    asked = tuple(
+        wire.CommitPartition(topics[topic].uuid, partition, offset) for topic, partition, offset in places
+    )
+    who = (None, 0, asked, 0) if seat is None else (seat.member, body.generation or 0, asked, seat.instance)
+    ask = call.ask if seat is None else seat.ask
+    answer = cast(wire.OffsetsCommitted, await ask(wire.CommitOffsets(group, *who)))
+    results, statuses = list[Mapping[str, Any]](), set[int]()
+    for (topic, partition, offset), outcome in zip(places, answer.partitions, strict=True):
+        if outcome.error is None:
+            results.append({"topic": topic, "partition": partition, "offset": offset})
+        else:
+            error = error_of(outcome.error)
+            statuses.add(status_of(error))
+            results.append({"topic": topic, "partition": partition, **error_in_json(error)})
+    all_failed = len(results) == sum("code" in each for each in results)
+    status = 200 if not statuses else max(statuses) if all_failed else PARTLY
+    return json_response({"results": results}, status)
+
+
+def _partition(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10):
+        raise InvalidRequest(f"{text!r} is no partition; offsets are by topic and number")
+    return int(text)
+
+
+MEMBER_ERRORS = (*GROUP_ERRORS, "unknown_member", "fenced")
+ROUTES = (
+    Route(
+        "POST",
+        "/groups/{group}/join",
+        join,
+        "Become a member of a group, or come back as one.",
+        GROUP,
+        body=JoinBody,
+        answer=JoinAnswer,
+        errors=("invalid_name", "invalid_config", "group_conflict", "fenced", "unavailable"),
+        asks=(wire.JoinGroup,),
+        example="""-d '{"topics": ["orders"], "member_id": "worker-1"}' $URL/groups/billing/join""",
+    ),
+    Route(
+        "POST",
+        "/groups/{group}/heartbeat",
+        heartbeat,
+        "Give a sign of life, and hear of the newest assignment.",
+        GROUP,
+        body=HeartbeatBody,
+        answer=MembershipAnswer,
+        errors=MEMBER_ERRORS,
+        asks=(wire.Heartbeat,),
+        example="""-d '{"member_id": "worker-1"}' $URL/groups/billing/heartbeat""",
+    ),
+    Route(
+        "GET",
+        "/groups/{group}/poll",
+        poll,
+        "Wait for messages, and receive them. An open poll is a sign of life.",
+        GROUP,
+        query=PollQuery,
+        answer=PollAnswer,
+        errors=(*MEMBER_ERRORS, "stale_generation", "in_flight_full", "too_many_requests"),
+        asks=(wire.Heartbeat, wire.Receive, wire.Settle, wire.AskOffsets, Fetch),
+        example="'$URL/groups/billing/poll?member_id=worker-1&timeout=1'",
+    ),
+    Route(
+        "POST",
+        "/groups/{group}/offsets",
+        commit,
+        "Commit how far a member of a stream is, or from outside how far a group without members is.",
+        GROUP,
+        body=OffsetsBody,
+        answer=CommitAnswer,
+        also={207: "Some were committed; each result says what became of its partition."},
+        errors=(*MEMBER_ERRORS, "stale_generation", "group_conflict", "unknown_topic", "unknown_partition"),
+        asks=(wire.CommitOffsets,),
+    ),
+    Route(
+        "POST",
+        "/groups/{group}/leave",
+        leave,
+        "Leave a group. What the member holds is given back, uncounted.",
+        GROUP,
+        body=LeaveBody,
+        status=204,
+        errors=MEMBER_ERRORS,
+        asks=(wire.LeaveGroup,),
+        example="""-d '{"member_id": "worker-1"}' $URL/groups/billing/leave""",
+    ),
+)

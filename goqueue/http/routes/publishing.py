@@ -1,0 +1,268 @@
+"""PublishRun: some messages in JSON, a message a line, or one message as it is."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Literal, cast
+
+import orjson
+from pydantic import Field
+
+from goqueue.client.producing.content import acks_of
+from goqueue.core.names import check_publishable
+from goqueue.errors import GoQueueError
+from goqueue.http.messages.incoming import GatheredMessages, MessageGathering, read_message
+from goqueue.http.messages.publishing import PublishRun
+from goqueue.http.routes.topics import TOPIC_ERRORS, idempotency_key
+from goqueue.http.routing.answers import json_response
+from goqueue.http.routing.reading import JSON_SIZE_MAX, media_type, parse_json
+from goqueue.http.routing.route import NDJSON, OCTETS, Body, HttpCall, Model, Route
+from goqueue.http.server.errors import BodyTooLarge, InvalidRequest
+from goqueue.http.server.exchange import JSON, Response
+from goqueue.net.wire.messages import DescribeTopics, Produce
+from goqueue.types import Acks
+
+GROUP = "Messages"
+MESSAGES_MAX = 10_000
+VALUE_SIZE_MAX = 16 * 1024 * 1024
+"""Limit of a value that is the body."""
+LINES_MAX = 1_000
+"""Limit of lines that are published together."""
+ANSWER_BYTES = 64 * 1024
+"""Lines of the answer are sent when there are as many: a client may read nothing before it has sent everything."""
+
+
+class PublishQuery(Model):
+    acks: Literal["all", "leader", "none", "0", "1", "2"] = "all"
+    key: str | None = None
+    """This and what follows: only with a body that is one message."""
+    key_base64: str | None = None
+    partition: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    priority: str | None = None
+    delay: float | None = None
+    deliver_at: str | None = None
+    ttl: float | None = None
+    message_id: str | None = None
+    headers: str | None = None
+    """A JSON object of names and texts."""
+
+
+class HeaderBytes(Model):
+    base64: str
+
+
+class NewMessage(Model):
+    value: str | None = None
+    """Text; null is a tombstone. Exactly one of the three forms of a value is given."""
+    value_base64: str | None = None
+    value_json: Any = None
+    key: str | None = None
+    key_base64: str | None = None
+    headers: dict[str, str | HeaderBytes] | None = None
+    priority: str | int | None = None
+    partition: int | None = None
+    delay: float | None = None
+    """Seconds."""
+    deliver_at: float | str | None = None
+    ttl: float | None = None
+    message_id: str | None = None
+
+
+class NewMessages(Body):
+    messages: list[NewMessage]
+
+
+class PublishResult(Model):
+    """Where a message is, or the code of its refusal and the rest of the error."""
+
+    partition: int | None = None
+    offset: int | None = None
+    """Null with `acks=none`."""
+    repeated: bool = False
+    """An earlier message has the same id, and this is its offset."""
+    code: str | None = None
+    message: str | None = None
+    retryable: bool | None = None
+    details: dict[str, Any] | None = None
+
+
+class PublishAnswer(Model):
+    results: list[PublishResult]
+
+
+async def publish(call: HttpCall[PublishQuery, None]) -> Response | None:
+    check_publishable(call.path["topic"])
+    kind = media_type(call.exchange.head)
+    if kind == OCTETS:
+        return await _publish_body(call)
+    if any(getattr(call.query, name) is not None for name in _OF_ONE_MESSAGE):
+        raise InvalidRequest(f"{', '.join(_OF_ONE_MESSAGE)} in the query belong to a body of {OCTETS}")
+    return await (_publish_lines(call) if kind == NDJSON else _publish_json(call))
+
+
+_OF_ONE_MESSAGE = tuple(name for name in PublishQuery.model_fields if name != "acks")
+
+
+async def _publish_json(call: HttpCall[PublishQuery, None]) -> Response:
+    body = parse_json(await call.exchange.body(JSON_SIZE_MAX))
+    if not isinstance(body, dict) or list(body) != ["messages"] or not isinstance(body["messages"], list):
+        raise InvalidRequest('the body is {"messages": [{"value": …}]}, and nothing beside')
+    messages = body["messages"]
+    if len(messages) > MESSAGES_MAX:
+        raise BodyTooLarge(
+            f"there are {len(messages):,} messages; send {MESSAGES_MAX:,} at a time, or each on a line ({NDJSON})",
+            limit=MESSAGES_MAX,
+        )
+    return await _answer(call, messages)
+
+
+async def _answer(call: HttpCall[PublishQuery, None], messages: Sequence[Any]) -> Response:
+    done = await _published(call, messages, idempotency_key(call.exchange))
+    return json_response({"results": done.results}, done.status())
+
+
+async def _publish_body(call: HttpCall[PublishQuery, None]) -> Response:
+    """The body is the value, and the query has what else there is to say."""
+    query = call.query
+    value = await call.exchange.body(VALUE_SIZE_MAX)
+    told = {name: getattr(query, name) for name in _OF_ONE_MESSAGE if getattr(query, name) is not None}
+    if query.headers is not None:
+        told["headers"] = parse_json(query.headers.encode())
+    _, key, plan = read_message({"value": "", **told}, _now(call))
+
+    def gather(gathering: MessageGathering) -> GatheredMessages:
+        gathering.add_read(0, value, key, plan)
+        return gathering.gathered(1)
+
+    done = await _publish(call, gather, idempotency_key(call.exchange))
+    return json_response({"results": done.results}, done.status())
+
+
+# Lines
+
+
+async def _publish_lines(call: HttpCall[PublishQuery, None]) -> None:
+    """A message a line, published as they come; the answer has a line for each batch, with what failed in it. A
+    failure that concerns the whole body ends the answer, with its error as the last line."""
+    exchange, name = call.exchange, idempotency_key(call.exchange)
+    await call.gateway.topics.find(call.path["topic"], call.ask)  # an unknown topic is a 404
+    first, answer = 0, bytearray()
+    async for lines in _Lines(call):
+        answer += orjson.dumps(await _published_lines(call, lines, first, name)) + b"\n"
+        first += len(lines)
+        if len(answer) > ANSWER_BYTES:
+            if exchange.status is None:
+                await exchange.begin(Response(content_type=NDJSON))
+            await exchange.send(bytes(answer))
+            answer.clear()
+    if exchange.status is None:
+        await exchange.answer(Response(body=bytes(answer), content_type=NDJSON))
+        return
+    await exchange.send(bytes(answer))
+    await exchange.end()
+
+
+async def _published_lines(
+    call: HttpCall[PublishQuery, None], lines: Sequence[bytes], first: int, name: str | None
+) -> dict[str, Any]:
+    messages, refused = list[Any](), dict[int, GoQueueError]()
+    for place, line in enumerate(lines):
+        try:
+            messages.append(parse_json(line))
+        except GoQueueError as error:
+            messages.append(None)
+            refused[place] = error
+    done = await _published(call, messages, name, first, refused)
+    failed = [
+        {"line": first + place + 1, **result}
+        for place, result in enumerate(done.results)
+        if result and "code" in result
+    ]
+    return {"first": first + 1, "published": len(lines) - len(failed), "failed": failed}
+
+
+class _Lines:
+    """The lines of a body, as many at a time as have come."""
+
+    def __init__(self, call: HttpCall[Any, Any]) -> None:
+        self._exchange = call.exchange
+        self._rest = b""
+        self._ready: Iterator[list[bytes]] = iter(())
+        self._is_over = False
+
+    def __aiter__(self) -> "_Lines":
+        return self
+
+    async def __anext__(self) -> list[bytes]:
+        while True:
+            lines = next(self._ready, None)
+            if lines is not None:
+                return lines
+            if self._is_over:
+                raise StopAsyncIteration
+            part = await self._exchange.next_part()
+            self._is_over = not part
+            *whole, self._rest = (self._rest + part).split(b"\n") if part else [self._rest, b""]
+            if len(self._rest) > JSON_SIZE_MAX:
+                raise BodyTooLarge(f"a line has at most {JSON_SIZE_MAX:,} bytes", limit=JSON_SIZE_MAX)
+            filled = [line for line in whole if line.strip()]
+            self._ready = iter([filled[at : at + LINES_MAX] for at in range(0, len(filled), LINES_MAX)])
+
+
+# All of them
+
+
+async def _published(
+    call: HttpCall[PublishQuery, None],
+    messages: Sequence[Any],
+    name: str | None,
+    first: int = 0,
+    refused: dict[int, GoQueueError] | None = None,
+) -> PublishRun:
+    def gather(gathering: MessageGathering) -> GatheredMessages:
+        gathered = gathering.gather(messages)
+        gathered.refused.update(refused or {})
+        return gathered
+
+    return await _publish(call, gather, name, first)
+
+
+async def _publish(
+    call: HttpCall[PublishQuery, None],
+    gather: Callable[[MessageGathering], GatheredMessages],
+    name: str | None,
+    first: int = 0,
+) -> PublishRun:
+    acks = cast(Acks, acks_of(int(call.query.acks) if call.query.acks.isdecimal() else call.query.acks))
+    topics, topic_name = call.gateway.topics, call.path["topic"]
+    while True:
+        topic = await topics.find(topic_name, call.ask)
+        partitioner = topics.partitioner(topic, call.gateway.broker.environment.random)
+        gathering = MessageGathering(_now(call), partitioner, name, first)
+        done = PublishRun(call.ask, topic, acks, gather(gathering))
+        await done.run()
+        if not done.topic_is_gone:
+            return done
+        topics.forget(topic_name)  # it was made again under its name, or the next look says that it is gone
+
+
+def _now(call: HttpCall[Any, Any]) -> int:
+    return int(call.gateway.broker.environment.clock.now())
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/topics/{topic}/messages",
+        publish,
+        "Publish messages: some in JSON, one on each line, or one whose value is the body.",
+        GROUP,
+        query=PublishQuery,
+        takes=(JSON, NDJSON, OCTETS),
+        documented=(NewMessages,),
+        answer=PublishAnswer,
+        gives=(JSON, NDJSON),
+        also={207: "Some were published; each result says what became of its message."},
+        errors=(*TOPIC_ERRORS, "too_large", "invalid_message", "disk_full", "topic_full", "unavailable"),
+        asks=(DescribeTopics, Produce),
+        example="""-d '{"messages": [{"key": "42", "value": "hello"}]}' $URL/topics/orders/messages""",
+    ),
+)

@@ -1,0 +1,228 @@
+"""Settling by receipts: of any groups and topics at once, by anybody who has them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, cast
+
+import trio
+from pydantic import Field
+
+from goqueue.client.consuming.options import VISIBILITY_SECONDS_MAX, VISIBILITY_SECONDS_MIN
+from goqueue.core.ledger.ledger import REASON_LENGTH_MAX
+from goqueue.core.ledger.settlements import DELAY_MS_MAX, Action
+from goqueue.core.receipts import Receipt
+from goqueue.errors import GoQueueError, InvalidName, StaleReceipt, UnknownGroup, UnknownPartition, UnknownTopic
+from goqueue.http.members.seats import DeliveryKey
+from goqueue.http.messages.publishing import PARTLY, error_in_json
+from goqueue.http.routing.answers import json_response
+from goqueue.http.routing.route import HttpCall, Model, Route
+from goqueue.http.server.errors import InvalidRequest, status_of
+from goqueue.http.server.exchange import Response
+from goqueue.net.wire.failures import error_of
+from goqueue.net.wire.groups import DeliveryRun, Settle, Settled, SettleDelivery
+from goqueue.net.wire.messages import DescribeTopics
+
+GROUP = "Settling"
+RECEIPTS_MAX = 10_000
+GONE = (StaleReceipt, UnknownTopic, UnknownPartition, UnknownGroup, InvalidName)
+"""What a receipt was for is no longer there."""
+
+Receipts = Annotated[list[str], Field(min_length=1, max_length=RECEIPTS_MAX)]
+
+
+class AckBody(Model):
+    receipts: Receipts
+
+
+class NackBody(Model):
+    receipts: Receipts
+    delay: Annotated[float, Field(ge=0, le=DELAY_MS_MAX / 1_000)] | None = None
+    """Seconds until the retry, in place of the group's."""
+    reason: Annotated[str, Field(max_length=REASON_LENGTH_MAX)] = ""
+
+
+class RejectBody(Model):
+    receipts: Receipts
+    reason: Annotated[str, Field(max_length=REASON_LENGTH_MAX)] = ""
+
+
+class VisibilityBody(Model):
+    receipts: Receipts
+    seconds: Annotated[float, Field(ge=VISIBILITY_SECONDS_MIN, le=VISIBILITY_SECONDS_MAX)]
+    """From now on."""
+
+
+class SettledAnswer(Model):
+    settled: int
+    stale: list[str]
+    """Receipts that are no longer good: the lease has ended, or it was settled before."""
+    failed: list[dict[str, Any]] | None = None
+    """Receipts that could not be settled just now, and why."""
+
+
+@dataclass(slots=True)
+class Named:
+    """The messages of one delivery, with the receipts that name them."""
+
+    key: DeliveryKey
+    receipts: dict[int, tuple[Receipt, str]] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> tuple[DeliveryRun, ...]:
+        runs: list[DeliveryRun] = []
+        for offset, (receipt, _) in sorted(self.receipts.items()):
+            if runs and runs[-1].last == offset - 1 and runs[-1].attempt == receipt.attempt:
+                runs[-1] = runs[-1]._replace(last=offset)
+            else:
+                runs.append(DeliveryRun(offset, offset, receipt.attempt))
+        return tuple(runs)
+
+
+@dataclass(slots=True)
+class ReceiptSettlement:
+    action: Action
+    delay_ms: int | None = None
+    reason: str = ""
+    settled: list[tuple[DeliveryKey, int]] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    failed: list[dict[str, Any]] = field(default_factory=list)
+    statuses: set[int] = field(default_factory=set)
+
+    def status(self) -> int:
+        if not self.stale and not self.failed:
+            return 200
+        if self.settled:
+            return PARTLY
+        return max(self.statuses, default=409)
+
+    def note_stale(self, receipts: Iterable[str]) -> None:
+        self.stale += receipts
+        self.statuses.add(status_of(StaleReceipt("")))
+
+    def note_failed(self, receipts: Iterable[str], error: GoQueueError) -> None:
+        if isinstance(error, GONE):
+            self.note_stale(receipts)
+            return
+        self.statuses.add(status_of(error))
+        self.failed += [{"receipt": each, **error_in_json(error)} for each in receipts]
+
+
+async def settle(call: HttpCall[None, Any], action: Action) -> Response:
+    body = call.body
+    seconds = getattr(body, "seconds", None) or getattr(body, "delay", None)
+    if getattr(body, "delay", None) == 0:
+        seconds = 0.0
+    delay_ms = None if seconds is None else round(1_000 * seconds)
+    settlement = ReceiptSettlement(action, delay_ms, getattr(body, "reason", ""))
+    for group, named in _by_group(body.receipts, settlement).items():
+        await _settle_group(call, group, named, settlement)
+    seats = call.gateway.seats
+    if action is Action.EXTEND:
+        seats.note_extended([key for key, _ in settlement.settled], trio.current_time() + seconds)
+    else:
+        seats.note_settled(settlement.settled)
+    answer: dict[str, Any] = {"settled": sum(count for _, count in settlement.settled), "stale": settlement.stale}
+    if settlement.failed:
+        answer["failed"] = settlement.failed
+    return json_response(answer, settlement.status())
+
+
+def _by_group(receipts: Sequence[str], settlement: ReceiptSettlement) -> dict[str, list[Named]]:
+    found: dict[DeliveryKey, Named] = {}
+    for text in receipts:
+        try:
+            receipt = Receipt.parse(text)
+        except StaleReceipt:
+            settlement.note_stale([text])
+            continue
+        key = DeliveryKey(receipt.group, receipt.topic, receipt.partition, receipt.nonce)
+        named = found.setdefault(key, Named(key))
+        if receipt.offset in named.receipts and named.receipts[receipt.offset][1] != text:
+            raise InvalidRequest(f"two receipts are of the same message, {text} one of them; send the newest")
+        named.receipts[receipt.offset] = (receipt, text)
+    groups: dict[str, list[Named]] = {}
+    for named in found.values():
+        groups.setdefault(named.key.group, []).append(named)
+    return groups
+
+
+async def _settle_group(
+    call: HttpCall[None, Any], group: str, named: list[Named], settlement: ReceiptSettlement
+) -> None:
+    known = list[Named]()
+    deliveries = list[SettleDelivery]()
+    for each in named:
+        try:
+            topic = await call.gateway.topics.find(each.key.topic, call.ask)
+        except GoQueueError as error:
+            settlement.note_failed(_texts(each), error)
+            continue
+        known.append(each)
+        deliveries.append(
+            SettleDelivery(
+                topic.uuid,
+                each.key.partition,
+                each.key.nonce,
+                settlement.action,
+                each.runs,
+                settlement.delay_ms,
+                settlement.reason,
+                0,
+                (),
+            )
+        )
+    if not known:
+        return
+    try:
+        answer = cast(Settled, await call.ask(Settle(group, tuple(deliveries))))
+    except GoQueueError as error:
+        for each in known:
+            settlement.note_failed(_texts(each), error)
+        return
+    for each, outcome in zip(known, answer.deliveries, strict=True):
+        if outcome.error is not None:
+            error = error_of(outcome.error)
+            if isinstance(error, UnknownTopic):
+                call.gateway.topics.forget(each.key.topic)
+            settlement.note_failed(_texts(each), error)
+            continue
+        stale = [
+            text
+            for offset, (_, text) in each.receipts.items()
+            if any(run.first <= offset <= run.last for run in outcome.stale)
+        ]
+        if stale:
+            settlement.note_stale(stale)
+        if len(stale) < len(each.receipts):
+            settlement.settled.append((each.key, len(each.receipts) - len(stale)))
+
+
+def _texts(named: Named) -> list[str]:
+    return [text for _, text in named.receipts.values()]
+
+
+def _route(name: str, action: Action, summary: str, body: type[Model]) -> Route:
+    return Route(
+        "POST",
+        f"/messages/{name}",
+        partial(settle, action=action),
+        summary,
+        GROUP,
+        body=body,
+        answer=SettledAnswer,
+        also={207: "Some are settled; `stale` and `failed` name the others."},
+        errors=("stale_receipt", "invalid_config", "protocol_error", "unavailable"),
+        asks=(DescribeTopics, Settle),
+    )
+
+
+ROUTES = (
+    _route("ack", Action.ACK, "These messages are done.", AckBody),
+    _route(
+        "nack", Action.NACK, "These failed: they are tried again, after `delay` or the group's backoff.", NackBody
+    ),
+    _route("reject", Action.REJECT, "These can never succeed: they become dead letters now.", RejectBody),
+    _route("release", Action.RELEASE, "Give these back at once; the delivery does not count.", AckBody),
+    _route("visibility", Action.EXTEND, "Let the leases of these end so many seconds from now.", VisibilityBody),
+)

@@ -1,0 +1,186 @@
+"""The OpenAPI document, made from the table of routes: what it says is what the router does.
+
+Statuses of refusals come from the codes that a route names, and from those with which any route may answer.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from goqueue.http.routing.route import NDJSON, OCTETS, TEXT, Model, Route
+from goqueue.http.server.errors import STATUS
+from goqueue.http.server.exchange import JSON
+
+EVERYWHERE = {
+    400: ("invalid_request", "protocol_error"),
+    403: ("handshake_refused",),
+    408: ("request_timed_out",),
+    413: ("too_large",),
+    415: ("unsupported_media_type",),
+    429: ("too_many_requests",),
+    500: ("internal_error", "storage_error"),
+    503: ("unavailable", "overloaded", "going_away", "actor_died"),
+}
+"""Codes with which any route may answer, by status."""
+OF_HTTP = {"in_flight_full": 429, "not_found": 404}
+REFERENCE = "#/components/schemas/{model}"
+_PARAMETER = re.compile(r"{(\w+)}")
+
+
+class ErrorAnswer(Model):
+    """Why a request was refused."""
+
+    code: str
+    message: str
+    retryable: bool
+    details: dict[str, Any]
+    request_id: str
+
+
+def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
+    routes = list(routes)
+    names, definitions = _schemas(routes)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, names)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "goqueue",
+            "version": version,
+            "description": "Every route is a request of goqueue's protocol. `/v1/…` is the same as `/…`.",
+        },
+        "paths": paths,
+        "components": {"schemas": definitions},
+    }
+
+
+def _schemas(routes: list[Route]) -> tuple[Mapping[tuple[type[BaseModel], str], Any], dict[str, Any]]:
+    taken: dict[tuple[type[BaseModel], str], None] = {(ErrorAnswer, "serialization"): None}
+    for route in routes:
+        for model, mode in ((route.body, "validation"), (route.answer, "serialization")):
+            if model is not None:
+                taken[model, mode] = None
+        for model in route.documented:
+            taken[model, "validation"] = None
+    schemas, definitions = models_json_schema(list(taken), ref_template=REFERENCE)  # type: ignore[arg-type]
+    return schemas, definitions["$defs"]
+
+
+def operation_id(route: Route) -> str:
+    words = re.sub(r"[{}]", "", route.path).strip("/").replace("/", "_").replace("-", "_").replace(".", "_")
+    return f"{route.method.lower()}_{words}"
+
+
+def _operation(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": operation_id(route),
+        "tags": [route.group],
+        "summary": route.summary,
+        "parameters": [*_path_parameters(route), *_query_parameters(route)],
+        "responses": _responses(route, schemas),
+    }
+    if route.method in ("POST", "PUT", "PATCH"):
+        content = _body_content(route, schemas)
+        if content:
+            operation["requestBody"] = {
+                "required": route.body is not None or bool(route.documented),
+                "content": content,
+            }
+    return operation
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    numbers = ("partition", "offset")
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "integer", "minimum": 0} if name in numbers else {"type": "string", "minLength": 1},
+        }
+        for name in _PARAMETER.findall(route.path)
+    ]
+
+
+def _query_parameters(route: Route) -> list[dict[str, Any]]:
+    if route.query is None:
+        return []
+    schema = route.query.model_json_schema(ref_template=REFERENCE)
+    definitions = schema.get("$defs", {})
+    required = schema.get("required", ())
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in required,
+            "schema": _inlined(_without_null(each), definitions),
+        }
+        for name, each in schema["properties"].items()
+    ]
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that is left out is null; nobody writes null into an address."""
+    options = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    rest = {name: each for name, each in schema.items() if name not in ("anyOf", "default", "title")}
+    if schema.get("default") is not None:
+        rest["default"] = schema["default"]
+    return {**(options[0] if len(options) == 1 else {"anyOf": options} if options else {}), **rest}
+
+
+def _inlined(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    reference = schema.pop("$ref", None)
+    return {**definitions[reference.rpartition("/")[2]], **schema} if reference else schema
+
+
+def _body_content(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any]) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    documented = {each.media_type: schemas[each, "validation"] for each in route.documented}
+    for kind in route.takes:
+        if kind == JSON and route.body is not None:
+            content[kind] = {"schema": schemas[route.body, "validation"]}
+        elif kind in documented:
+            content[kind] = {"schema": documented[kind]}
+        elif kind in (NDJSON, OCTETS, TEXT):
+            content[kind] = {"schema": {}}
+    return content
+
+
+def _responses(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any]) -> dict[str, Any]:
+    answers: dict[str, Any] = {}
+    for status, text in {route.status: HTTPStatus(route.status).phrase, **route.also}.items():
+        answers[str(status)] = {"description": text}
+        if status != 204:
+            answers[str(status)]["content"] = _answer_content(route, schemas)
+    refused = {"application/json": {"schema": schemas[ErrorAnswer, "serialization"]}}
+    for status, codes in sorted(refusals(route).items()):
+        content = refused
+        if str(status) not in answers:
+            answers[str(status)] = {"description": ", ".join(f"`{code}`" for code in codes), "content": content}
+    return answers
+
+
+def _answer_content(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any]) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for kind in route.gives:
+        is_model = kind == JSON and route.answer is not None
+        content[kind] = {"schema": schemas[route.answer, "serialization"] if is_model and route.answer else {}}
+    return content
+
+
+def refusals(route: Route) -> dict[int, list[str]]:
+    """The codes with which a route may refuse, by status."""
+    found: dict[int, list[str]] = {status: list(codes) for status, codes in EVERYWHERE.items()}
+    for code in (*route.errors, *(["not_found"] if "{" in route.path else [])):
+        status = OF_HTTP.get(code) or STATUS[code]
+        codes = found.setdefault(status, [])
+        if code not in codes:
+            codes.append(code)
+        if code == "offset_out_of_range":
+            found.setdefault(416, []).append(code)
+    return found

@@ -1,0 +1,116 @@
+"""Finds the route of a request by the segments of its raw path.
+
+The path is split before it is decoded, so that `%2F` is part of a name. Dots are names, not steps, an empty segment
+is no name, and nothing is redirected. `/v1/…` is the same as `/…`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote_to_bytes
+
+from goqueue.http.routing.route import Route
+from goqueue.http.server.errors import InvalidRequest, MethodNotAllowed, NotFound
+
+VERSION = "v1"
+PARAMETERS_MAX = 100
+
+
+@dataclass(slots=True)
+class _Place:
+    literals: dict[str, "_Place"] = field(default_factory=dict)
+    parameter: "_Place | None" = None
+    routes: dict[str, Route] = field(default_factory=dict)
+
+
+class RouteTable:
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        self._root = _Place()
+        for route in self.routes:
+            self._add(route)
+
+    def _add(self, route: Route) -> None:
+        place = self._root
+        for segment in _segments(route.path):
+            if segment.startswith("{"):
+                place.parameter = place.parameter or _Place()
+                place = place.parameter
+            else:
+                place = place.literals.setdefault(segment, _Place())
+        assert route.method not in place.routes, f"{route.method} {route.path} stands twice in the table"
+        place.routes[route.method] = route
+
+    def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+        """The route and its parameters. `HEAD` is found where `GET` is."""
+        segments = _segments(path)
+        if segments and segments[0] == VERSION:
+            segments = segments[1:]
+        values: list[str] = []
+        place = _find(self._root, [decoded(each) for each in segments], 0, values)
+        if place is None:
+            raise NotFound(f"there is nothing at {path}; /docs lists every path")
+        route = place.routes.get("GET" if method == "HEAD" else method)
+        if route is None:
+            allowed = ", ".join(allowed_methods(place.routes))
+            raise MethodNotAllowed(f"{path} takes {allowed}, not {method}", allow=allowed)
+        names = [each[1:-1] for each in _segments(route.path) if each.startswith("{")]
+        return route, dict(zip(names, values, strict=True))
+
+
+def allowed_methods(routes: Mapping[str, Route]) -> list[str]:
+    return sorted({*routes, "OPTIONS", *(["HEAD"] if "GET" in routes else [])})
+
+
+def _find(place: _Place, segments: list[str], at: int, values: list[str]) -> _Place | None:
+    """A literal goes before a parameter; where it leads nowhere, the parameter is tried."""
+    if at == len(segments):
+        return place if place.routes else None
+    segment = segments[at]
+    literal = place.literals.get(segment)
+    if literal is not None and (found := _find(literal, segments, at + 1, values)) is not None:
+        return found
+    if place.parameter is None or not segment:
+        return None
+    values.append(segment)
+    found = _find(place.parameter, segments, at + 1, values)
+    if found is None:
+        values.pop()
+    return found
+
+
+def _segments(path: str) -> list[str]:
+    """The root has none."""
+    return path.split("/")[1:] if path != "/" else []
+
+
+def decoded(text: str, *, plus_is_space: bool = False) -> str:
+    """The text of percent-encoded UTF-8; anything else is refused, not guessed."""
+    if plus_is_space:
+        text = text.replace("+", " ")
+    if "%" not in text:
+        return text
+    for piece in text.split("%")[1:]:
+        if len(piece) < 2 or not all(each in "0123456789abcdefABCDEF" for each in piece[:2]):
+            raise InvalidRequest(f"{text!r} has a % that begins no byte; write %25 for a percent sign")
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{text!r} is not UTF-8 behind its percent signs") from error
+
+
+def parameters(query: str) -> dict[str, str]:
+    """The parameters of a query, each at most once."""
+    found: dict[str, str] = {}
+    if not query:
+        return found
+    pieces = query.split("&")
+    if len(pieces) > PARAMETERS_MAX:
+        raise InvalidRequest(f"a query has at most {PARAMETERS_MAX} parameters")
+    for piece in pieces:
+        name, _, value = piece.partition("=")
+        name = decoded(name, plus_is_space=True)
+        if name in found:
+            raise InvalidRequest(f"the parameter {name!r} stands twice in the query")
+        if name:
+            found[name] = decoded(value, plus_is_space=True)
+    return found
