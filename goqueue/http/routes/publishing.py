@@ -1,7 +1,7 @@
 """PublishRun: some messages in JSON, a message a line, or one message as it is."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field
@@ -18,7 +18,6 @@ from goqueue.http.routing.route import NDJSON, OCTETS, Body, HttpCall, Model, Ro
 from goqueue.http.server.errors import BodyTooLarge, InvalidRequest
 from goqueue.http.server.exchange import JSON, Response
 from goqueue.net.wire.messages import DescribeTopics, Produce
-from goqueue.types import Acks
 
 GROUP = "Messages"
 MESSAGES_MAX = 10_000
@@ -231,7 +230,7 @@ async def _publish(
     name: str | None,
     first: int = 0,
 ) -> PublishRun:
-    acks = cast(Acks, acks_of(int(call.query.acks) if call.query.acks.isdecimal() else call.query.acks))
+    acks = acks_of(int(call.query.acks) if call.query.acks.isdecimal() else call.query.acks)
     topics, topic_name = call.gateway.topics, call.path["topic"]
     while True:
         topic = await topics.find(topic_name, call.ask)

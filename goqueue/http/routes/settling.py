@@ -110,15 +110,13 @@ class ReceiptSettlement:
 
 async def settle(call: HttpCall[None, Any], action: Action) -> Response:
     body = call.body
-    seconds = getattr(body, "seconds", None) or getattr(body, "delay", None)
-    if getattr(body, "delay", None) == 0:
-        seconds = 0.0
+    seconds: float | None = getattr(body, "seconds", getattr(body, "delay", None))
     delay_ms = None if seconds is None else round(1_000 * seconds)
     settlement = ReceiptSettlement(action, delay_ms, getattr(body, "reason", ""))
     for group, named in _by_group(body.receipts, settlement).items():
         await _settle_group(call, group, named, settlement)
     seats = call.gateway.seats
-    if action is Action.EXTEND:
+    if action is Action.EXTEND and seconds is not None:
         seats.note_extended([key for key, _ in settlement.settled], trio.current_time() + seconds)
     else:
         seats.note_settled(settlement.settled)
@@ -182,10 +180,10 @@ async def _settle_group(
         return
     for each, outcome in zip(known, answer.deliveries, strict=True):
         if outcome.error is not None:
-            error = error_of(outcome.error)
-            if isinstance(error, UnknownTopic):
+            refused = error_of(outcome.error)
+            if isinstance(refused, UnknownTopic):
                 call.gateway.topics.forget(each.key.topic)
-            settlement.note_failed(_texts(each), error)
+            settlement.note_failed(_texts(each), refused)
             continue
         stale = [
             text

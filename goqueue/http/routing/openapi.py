@@ -6,7 +6,7 @@ Statuses of refusals come from the codes that a route names, and from those with
 import re
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -14,6 +14,9 @@ from pydantic.json_schema import models_json_schema
 from goqueue.http.routing.route import NDJSON, OCTETS, TEXT, Model, Route
 from goqueue.http.server.errors import STATUS
 from goqueue.http.server.exchange import JSON
+
+Schemas: TypeAlias = Mapping[Any, Any]
+"""The schema of each model and mode."""
 
 EVERYWHERE = {
     400: ("invalid_request", "protocol_error"),
@@ -59,15 +62,18 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
-def _schemas(routes: list[Route]) -> tuple[Mapping[tuple[type[BaseModel], str], Any], dict[str, Any]]:
-    taken: dict[tuple[type[BaseModel], str], None] = {(ErrorAnswer, "serialization"): None}
+def _schemas(routes: list[Route]) -> tuple[Schemas, dict[str, Any]]:
+    taken: dict[tuple[type[BaseModel], Literal["validation", "serialization"]], None] = {
+        (ErrorAnswer, "serialization"): None
+    }
     for route in routes:
-        for model, mode in ((route.body, "validation"), (route.answer, "serialization")):
-            if model is not None:
-                taken[model, mode] = None
+        if route.body is not None:
+            taken[route.body, "validation"] = None
+        if route.answer is not None:
+            taken[route.answer, "serialization"] = None
         for model in route.documented:
             taken[model, "validation"] = None
-    schemas, definitions = models_json_schema(list(taken), ref_template=REFERENCE)  # type: ignore[arg-type]
+    schemas, definitions = models_json_schema(list(taken), ref_template=REFERENCE)
     return schemas, definitions["$defs"]
 
 
@@ -76,7 +82,7 @@ def operation_id(route: Route) -> str:
     return f"{route.method.lower()}_{words}"
 
 
-def _operation(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any]) -> dict[str, Any]:
+def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": operation_id(route),
         "tags": [route.group],
@@ -138,7 +144,7 @@ def _inlined(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str
     return {**definitions[reference.rpartition("/")[2]], **schema} if reference else schema
 
 
-def _body_content(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any]) -> dict[str, Any]:
+def _body_content(route: Route, schemas: Schemas) -> dict[str, Any]:
     content: dict[str, Any] = {}
     documented = {each.media_type: schemas[each, "validation"] for each in route.documented}
     for kind in route.takes:
@@ -151,7 +157,7 @@ def _body_content(route: Route, schemas: Mapping[tuple[type[BaseModel], str], An
     return content
 
 
-def _responses(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any]) -> dict[str, Any]:
+def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     for status, text in {route.status: HTTPStatus(route.status).phrase, **route.also}.items():
         answers[str(status)] = {"description": text}
@@ -165,7 +171,7 @@ def _responses(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any])
     return answers
 
 
-def _answer_content(route: Route, schemas: Mapping[tuple[type[BaseModel], str], Any]) -> dict[str, Any]:
+def _answer_content(route: Route, schemas: Schemas) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for kind in route.gives:
         is_model = kind == JSON and route.answer is not None
