@@ -44,6 +44,7 @@ class ReceivedDelivery:
         "names",
         "origin",
         "owner",
+        "priority_mask",
         "size",
         "until",
         "young_until",
@@ -56,6 +57,8 @@ class ReceivedDelivery:
         """Bytes of the delivery as it came."""
         self.owner = owner
         """The consumer of the program, on any surface: messages settle themselves with it."""
+        self.priority_mask = 0
+        """A bit for each priority in its batches."""
         self.messages: list[Any] = []
         """In the order of the delivery; empty once all are settled."""
         self.arrived_at = self.until = self.young_until = 0.0
@@ -195,7 +198,8 @@ class DeliveredSlice(Slice):
         self._plain, self._flagged = kinds
         self._delivery = delivery
 
-    def _batch_of(self, envelope: Envelope, body: bytes) -> DecodedBatch:  # noqa: ARG002
+    def _batch_of(self, envelope: Envelope, body: bytes) -> DecodedBatch:
+        self._delivery.priority_mask |= envelope.priority_mask
         return _DeliveredBatch(self._delivery, body)
 
 

@@ -3,6 +3,7 @@
 After a few such rounds its next batch is prefetched. If its batches are small, several of them are: what it works
 through in a twentieth of a second, so that it does not wait for the broker at each message. A program that becomes
 slow keeps one batch, and gives back the others after a second, uncounted: other members may have time for them.
+Where messages of several priorities come, one batch is all: an urgent message shall not wait behind others here.
 """
 
 from collections.abc import Callable
@@ -17,8 +18,10 @@ from goqueue.core.receiving.pace import HELD_SECONDS_MAX, Pace
 ROUNDS_MIN = 2
 """Number of rounds in a row in which all but the last batch was settled, before anything is prefetched."""
 AHEAD_SECONDS = 0.05
-AHEAD_MAX = 64
-"""Limit of messages that are prefetched beyond one batch."""
+AHEAD_MAX = 16
+"""Limit of messages that are prefetched, unless the program asks for larger batches."""
+PRIORITIES_SECONDS = 60.0
+"""For this long it is remembered that messages of several priorities came."""
 
 
 class SteadyPrefetch:
@@ -33,6 +36,7 @@ class SteadyPrefetch:
         self._batch = 0
         """The number of messages that the program asked for last."""
         self._has_more = trio.Event()
+        self._look_anew_at = 0.0
 
     def taken(self, count: int, wanted: int) -> None:
         """The program asked for at most `wanted` messages and was given `count`."""
@@ -45,7 +49,11 @@ class SteadyPrefetch:
                 self._pace.ended((now - self._taken_at) / self._last_taken)
             self._rounds += 1
         self._last_taken, self._taken_at, self._batch = count, now, wanted
-        self._receiving.want_steadily(max(wanted, self._pace.ahead) if self._rounds > ROUNDS_MIN else 0)
+        if now >= self._look_anew_at:
+            self._look_anew_at = now + PRIORITIES_SECONDS
+            self._stock.priority_mask = 0
+        ahead = wanted if self._stock.has_several_priorities else max(wanted, self._pace.ahead)
+        self._receiving.want_steadily(ahead if self._rounds > ROUNDS_MIN else 0)
         if len(self._stock.ahead) > wanted:
             self._has_more.set()
 

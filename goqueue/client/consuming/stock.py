@@ -42,6 +42,8 @@ class Stock:
         self.deliveries: dict[ReceivedDelivery, None] = {}
         self.count = 0
         """Messages in flight."""
+        self.priority_mask = 0
+        """A bit for each priority among the batches that came."""
         self._bytes = 0
         self._young_until = math.inf
         """Until then all leases of the prefetch are young; later each has to be checked."""
@@ -55,11 +57,16 @@ class Stock:
             self.deliveries[delivery] = None
             self.count += len(delivery)
             self._bytes += delivery.size
+            self.priority_mask |= delivery.priority_mask
             self.ahead.extend(delivery.messages)
 
     @property
     def is_busy(self) -> bool:
         return self.count > 0
+
+    @property
+    def has_several_priorities(self) -> bool:
+        return bool(self.priority_mask & (self.priority_mask - 1))
 
     @property
     def holding(self) -> Holding:

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.queue import QueueConsumer
-from goqueue.client.consuming.steady import AHEAD_SECONDS
+from goqueue.client.consuming.steady import AHEAD_SECONDS, PRIORITIES_SECONDS
 from goqueue.client.link.link import Link, Pending
 from goqueue.core.receiving.pace import HELD_SECONDS_MAX
 from goqueue.net.wire import groups as wire
@@ -49,11 +49,11 @@ async def test_who_takes_single_messages_fast_has_what_it_works_through_in_a_mom
         for _ in range(100):
             messages = await consumer.receive(1)
             found += values_of(messages)
-            await trio.sleep(AHEAD_SECONDS / 20)
+            await trio.sleep(AHEAD_SECONDS / 10)
             most = max(most, len(broker.partitions[0].leases))
             await consumer.ack(messages)
-        assert 18 <= most <= 21
-        assert len(broker.of_kind(wire.Receive)) < 15
+        assert 9 <= most <= 12
+        assert len(broker.of_kind(wire.Receive)) < 25
         assert found == numbered(100)
 
 
@@ -68,14 +68,34 @@ async def test_who_becomes_slow_keeps_one_batch_and_gives_back_the_rest_uncounte
             await consumer.ack(await consumer.receive(2))
         messages = await consumer.receive(2)
         await trio.testing.wait_all_tasks_blocked()
-        assert len(broker.partitions[0].leases) > 20
+        assert len(broker.partitions[0].leases) > 10
         await trio.sleep(HELD_SECONDS_MAX - 0.01)
-        assert len(broker.partitions[0].leases) > 20
+        assert len(broker.partitions[0].leases) > 10
         await trio.sleep(0.1)
         assert len(broker.partitions[0].leases) == 4, "two at work, and two ahead"
         assert {broker.partitions[0].attempts.get(offset, 0) for offset in range(24, 400)} == {0}
         assert values_of(await consumer.receive(2)) == numbered(24)[22:]
         await consumer.ack(messages)
+
+
+async def test_where_messages_of_several_priorities_come_no_more_than_a_batch_is_fetched_ahead(
+    autojump_clock: MockClock,
+) -> None:
+    """An urgent message does not wait behind others in the client."""
+    broker = FakeBroker()
+    broker.publish(*numbered(400))
+    async with consuming(broker) as consumer:
+        for number in range(100):
+            if number == 10:
+                broker.partitions[0].priorities[broker.partitions[0].ready[0]] = goqueue.Priority.CRITICAL
+            await consumer.ack(await consumer.receive(1))
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(broker.partitions[0].leases) == 1
+        await trio.sleep(PRIORITIES_SECONDS)
+        for _ in range(60):
+            await consumer.ack(await consumer.receive(1))
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(broker.partitions[0].leases) > 1
 
 
 async def test_who_does_not_settle_has_nothing_fetched_ahead(autojump_clock: MockClock) -> None:
@@ -96,9 +116,10 @@ async def test_what_was_fetched_ahead_is_given_back_uncounted_at_the_end(autojum
         for _ in range(4):
             await consumer.ack(await consumer.receive(BATCH))
         await trio.testing.wait_all_tasks_blocked()
-        assert len(broker.partitions[0].leases) == BATCH
+        ahead = [offset for _, offset in broker.partitions[0].leases]
+        assert 0 < len(ahead) <= BATCH
     assert broker.partitions[0].leases == {}
-    assert {broker.partitions[0].attempts[offset] for offset in range(40, 50)} == {0}
+    assert {broker.partitions[0].attempts[offset] for offset in ahead} == {0}
 
 
 async def test_the_next_batch_is_asked_for_before_the_one_that_came_is_handed_out(

@@ -20,6 +20,7 @@ from goqueue.net.wire.groups import Because, Why
 from goqueue.net.wire.kinds import Request
 from goqueue.net.wire.messages import Done
 from goqueue.nursery import PlainNursery
+from goqueue.types import Priority
 from tests.client.callers import BareCaller
 from tests.client.reading.test_message import sealed
 
@@ -53,6 +54,8 @@ class FakePartition:
         """By nonce and offset: when it ends."""
         self.done: dict[int, str] = {}
         self.error: GoQueueError | None = None
+        self.priorities: dict[int, Priority] = {}
+        """Those that are not normal."""
 
     def publish(self, *values: bytes) -> None:
         self.ready.extend(range(len(self.values), len(self.values) + len(values)))
@@ -66,9 +69,18 @@ class FakePartition:
         data = b""
         if offsets:
             first = offsets[0]
-            records = [encode_record(each - first, 0, self.values[each]) for each in range(first, offsets[-1] + 1)]
+            records = [
+                encode_record(
+                    each - first, 0, self.values[each], priority=self.priorities.get(each, Priority.NORMAL)
+                )
+                for each in range(first, offsets[-1] + 1)
+            ]
             data = sealed(*records, base_offset=first)
         return wire.ReceivedPartition(None, nonce, runs_of(offsets, self.attempts), False, False, data)
+
+    def _record(self, first: int, offset: int) -> bytes:
+        priority = self.priorities.get(offset, Priority.NORMAL)
+        return encode_record(offset - first, 0, self.values[offset], priority=priority)
 
     def expire(self, now: float) -> None:
         for (nonce, offset), until in list(self.leases.items()):
