@@ -39,6 +39,8 @@ CONNECTIONS_MAX = 1_000
 """The default of `http_connections_max`."""
 RETRY_AFTER = {429: "1", 503: "1"}
 """Seconds until the client may try again."""
+METHODS, OTHER = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}), "other"
+"""The methods that are told apart: a client may send any word."""
 NO_ROUTE = "none"
 """The name of the route in metrics, where there is none."""
 
@@ -54,6 +56,7 @@ class HttpCounts:
         self.in_progress = 0
 
     def note(self, method: str, path: str, status: int, seconds: float) -> None:
+        method = method if method in METHODS else OTHER
         key = (method, path, status)
         self.requests[key] = self.requests.get(key, 0) + 1
         self.seconds.setdefault((method, path), Histogram()).add(seconds)

@@ -17,6 +17,7 @@ from goqueue.core.sending.partitioner import Partitioner, partition_of_key
 from goqueue.errors import GoQueueError
 from goqueue.http.routing.bytes import bytes_of
 from goqueue.http.server.errors import InvalidRequest
+from goqueue.storage.slices import Slices
 from goqueue.types import Microseconds
 
 OTHER_NAMES = {"deliverAt": "deliver_at", "messageId": "message_id"}
@@ -25,6 +26,8 @@ FIELDS = (
     *("value", "value_base64", "value_json", "key", "key_base64", "headers"),
     *(*OPTIONS, "message_id"),
 )
+AT_ONCE = 500
+"""Messages that are read before others may run."""
 VALUE_FIELDS, KEY_FIELDS = ("value", "value_base64", "value_json"), ("key", "key_base64")
 
 Result: TypeAlias = dict[str, Any]
@@ -88,10 +91,18 @@ class MessageGathering:
         self._portions: dict[int, PartitionPortion] = {}
         self._refused: dict[int, GoQueueError] = {}
 
-    def gather(self, messages: Sequence[Any]) -> GatheredMessages:
+    async def gather(self, messages: Sequence[Any]) -> GatheredMessages:
+        slices = Slices()
+        for begin in range(0, len(messages), AT_ONCE):
+            self._gather(messages, begin, min(begin + AT_ONCE, len(messages)))
+            await slices.step()
+        return self.gathered(len(messages))
+
+    def _gather(self, messages: Sequence[Any], begin: int, end: int) -> None:
         partitions, keyless = self._partitioner.partitions, self._keyless
         has_names = self._name is not None
-        for place, message in enumerate(messages):
+        for place in range(begin, end):
+            message = messages[place]
             if not has_names and type(message) is dict and type(value := message.get("value")) is str:
                 count = len(message)
                 if count == 1:
@@ -103,7 +114,6 @@ class MessageGathering:
                     self._portion(number).add(place, value.encode(), key)
                     continue
             self.add(place, message)
-        return self.gathered(len(messages))
 
     def add(self, place: int, message: object) -> None:
         """Any message."""

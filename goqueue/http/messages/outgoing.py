@@ -7,6 +7,7 @@ import orjson
 
 from goqueue.client.reading.message import Message
 from goqueue.http.routing.bytes import base64_of, key_in_json, text_of
+from goqueue.http.routing.reading import BRACKETS_MAX
 
 
 class Form(Enum):
@@ -39,11 +40,7 @@ def value_in_json(value: bytes | None, form: Form) -> dict[str, Any]:
     if value is None:
         return {"value": None}
     if form is Form.JSON:
-        try:
-            orjson.loads(value)
-            return {"value_json": orjson.Fragment(value)}
-        except orjson.JSONDecodeError:
-            return {"value_base64": base64_of(value)}
+        return {"value_json": orjson.Fragment(value)} if _is_json(value) else {"value_base64": base64_of(value)}
     if form is Form.TEXT:
         try:
             return {"value": value.decode()}
@@ -51,6 +48,17 @@ def value_in_json(value: bytes | None, form: Form) -> dict[str, Any]:
             return {"value_base64": base64_of(value)}
     text = None if form is Form.BASE64 else text_of(value)
     return {"value_base64": base64_of(value)} if text is None else {"value": text}
+
+
+def _is_json(value: bytes) -> bool:
+    """Values come from strangers: one of a million brackets would stop the broker while it is parsed."""
+    if value.count(b"{") + value.count(b"[") > BRACKETS_MAX:
+        return False
+    try:
+        orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _header(value: bytes) -> Any:

@@ -25,6 +25,7 @@ from goqueue.http.routing.topics import Ask, NamedTopic
 from goqueue.http.server.errors import status_of
 from goqueue.net.wire.failures import error_body, error_of
 from goqueue.net.wire.messages import Produce, ProduceBatch, Produced, ProducedBatch
+from goqueue.storage.slices import Slices
 from goqueue.types import Acks
 
 PUBLISH_SECONDS = 30.0
@@ -68,7 +69,7 @@ class PublishRun:
         """The first batch of each partition."""
         batches = {number: batches[0] for number, batches in self._waiting.items()}
         try:
-            answer = cast(Produced, await self._ask(Produce(self._acks, self._bodies(batches))))
+            answer = cast(Produced, await self._ask(Produce(self._acks, await self._bodies(batches))))
         except GoQueueError as error:
             for number in batches:
                 self._fail(number, error)
@@ -76,11 +77,12 @@ class PublishRun:
         for (number, batch), produced in zip(batches.items(), answer.batches, strict=True):
             self._take(number, batch, produced)
 
-    def _bodies(self, batches: dict[int, OutBatch]) -> tuple[ProduceBatch, ...]:
-        uuid = self._topic.uuid
-        return tuple(
-            [ProduceBatch(uuid, number, 0, 0, 0, 0, 0, each.count, each.body()) for number, each in batches.items()]
-        )
+    async def _bodies(self, batches: dict[int, OutBatch]) -> tuple[ProduceBatch, ...]:
+        bodies, slices = list[ProduceBatch](), Slices()
+        for number, batch in batches.items():
+            bodies.append(ProduceBatch(self._topic.uuid, number, 0, 0, 0, 0, 0, batch.count, batch.body()))
+            await slices.step()
+        return tuple(bodies)
 
     def _take(self, number: int, batch: OutBatch, produced: ProducedBatch) -> None:
         if produced.error is None:

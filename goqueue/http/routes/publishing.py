@@ -1,6 +1,6 @@
 """PublishRun: some messages in JSON, a message a line, or one message as it is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -127,7 +127,7 @@ async def _publish_body(call: HttpCall[PublishQuery, None]) -> Response:
         told["headers"] = parse_json(query.headers.encode())
     _, key, plan = read_message({"value": "", **told}, _now(call))
 
-    def gather(gathering: MessageGathering) -> GatheredMessages:
+    async def gather(gathering: MessageGathering) -> GatheredMessages:
         gathering.add_read(0, value, key, plan)
         return gathering.gathered(1)
 
@@ -216,8 +216,8 @@ async def _published(
     first: int = 0,
     refused: dict[int, GoQueueError] | None = None,
 ) -> PublishRun:
-    def gather(gathering: MessageGathering) -> GatheredMessages:
-        gathered = gathering.gather(messages)
+    async def gather(gathering: MessageGathering) -> GatheredMessages:
+        gathered = await gathering.gather(messages)
         gathered.refused.update(refused or {})
         return gathered
 
@@ -226,7 +226,7 @@ async def _published(
 
 async def _publish(
     call: HttpCall[PublishQuery, None],
-    gather: Callable[[MessageGathering], GatheredMessages],
+    gather: Callable[[MessageGathering], Awaitable[GatheredMessages]],
     name: str | None,
     first: int = 0,
 ) -> PublishRun:
@@ -236,7 +236,7 @@ async def _publish(
         topic = await topics.find(topic_name, call.ask)
         partitioner = topics.partitioner(topic, call.gateway.broker.environment.random)
         gathering = MessageGathering(_now(call), partitioner, name, first)
-        done = PublishRun(call.ask, topic, acks, gather(gathering))
+        done = PublishRun(call.ask, topic, acks, await gather(gathering))
         await done.run()
         if not done.topic_is_gone:
             return done
