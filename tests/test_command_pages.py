@@ -129,7 +129,7 @@ def test_commands_of_commands_are_looked_at_too() -> None:
 
 
 def shown(value: object) -> str:
-    return f"`{UNLIMITED if value is None else value}`"
+    return f"`{UNLIMITED if value is None else ','.join(value) if isinstance(value, tuple) else value}`"
 
 
 def broker_rows() -> list[str]:

@@ -160,14 +160,15 @@ class _Client:
 
     def _find(self, exchange: Exchange) -> tuple[Route, Mapping[str, str], Mapping[str, str]]:
         head = exchange.head
+        if any(value.lower() == b"websocket" for value in head.values(b"upgrade")):
+            self._gateway.check_origin(exchange, self._called)
+            raise self._gateway.other_port()
         path, _, query = _target(head.target).partition("?")
         try:
             route, values = self._gateway.table.find(head.method, path)
-        except GoQueueError as error:
+        except GoQueueError:
             self._gateway.check_origin(exchange, self._called)  # a page of others learns nothing
-            if any(value.lower() == b"websocket" for value in head.values(b"upgrade")):
-                raise self._gateway.other_port() from None
-            raise error
+            raise
         if not route.is_open:
             self._gateway.check_origin(exchange, self._called)
         return route, values, parameters(query)
