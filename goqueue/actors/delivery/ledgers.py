@@ -278,11 +278,18 @@ class Ledgers:
 
     def write_together(self, changes: Mapping[GroupHere, Sequence[Entry]], now: float) -> None:
         """The entries of several groups in one write: all of them or none."""
+        self.apply(self.journal(changes), now)
+
+    def journal(self, changes: Mapping[GroupHere, Sequence[Entry]]) -> Sequence["WrittenChange"]:
+        """The first half of `write_together`. Nothing else may look at these ledgers before the second."""
         wall, written = self._clock.now(), list[WrittenChange]()
         for here, entries in changes.items():
             renewed = self._renewed_for(here.written, entries)
             written.append(WrittenChange(here, entries, renewed, _payloads(here.written, wall, entries, renewed)))
         self._append([payload for change in written for payload in change.payloads], wall)
+        return written
+
+    def apply(self, written: Sequence["WrittenChange"], now: float) -> None:
         for change in written:
             self._apply(change, now)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import trio
@@ -58,20 +59,16 @@ class GroupSettling:
         for each in decided:
             if each.entry is not None:
                 changes.setdefault(each.here, []).append(each.entry)
-        failure = self._write(changes, now)
-        for each in decided:
-            if failure is None or each.entry is None:
-                each.reply.resolve(each.stale)
-            else:
-                each.reply.fail(failure)
+        self.writer.write_then(changes, now, partial(_answer, decided))
 
     def _decide(self, asked: Asked, now: float) -> Decided:
         here = self.ledgers.find(asked.message.group)
         return Decided(here, *here.ledger.settle(now, asked.message), asked.reply)
 
-    def _write(self, changes: dict[GroupHere, list[Entry]], now: float) -> DiskFull | None:
-        try:
-            self.writer.write_together(changes, now)
-        except DiskFull as failure:
-            return failure
-        return None
+
+def _answer(decided: Sequence[Decided], failure: DiskFull | None) -> None:
+    for each in decided:
+        if failure is None or each.entry is None:
+            each.reply.resolve(each.stale)
+        else:
+            each.reply.fail(failure)

@@ -1,6 +1,6 @@
 """Writes the ledgers' entries and spreads their news: waiters are woken, and dead letters are reported."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
@@ -11,6 +11,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.entries import Entry, leaves
 from goqueue.core.names import REDRIVE
+from goqueue.errors import DiskFull
 
 
 @dataclass(eq=False, slots=True)
@@ -28,12 +29,23 @@ class LedgerWriter:
             self.ledgers.write(here, entries, now)
             self.spread(here, entries)
 
-    def write_together(self, changes: Mapping[GroupHere, Sequence[Entry]], now: float) -> None:
-        """The same for entries of several groups, in one write."""
-        if changes:
-            self.ledgers.write_together(changes, now)
-            for here, entries in changes.items():
-                self.spread(here, entries)
+    def write_then(
+        self, changes: Mapping[GroupHere, Sequence[Entry]], now: float, answer: Callable[[DiskFull | None], None]
+    ) -> None:
+        """The same for entries of several groups, in one write. `answer` is called as soon as they are journaled,
+        or could not be: whoever waits goes on while they are applied here."""
+        if not changes:
+            answer(None)
+            return
+        try:
+            written = self.ledgers.journal(changes)
+        except DiskFull as failure:
+            answer(failure)
+            return
+        answer(None)
+        self.ledgers.apply(written, now)
+        for here, entries in changes.items():
+            self.spread(here, entries)
 
     def spread(self, here: GroupHere, entries: Iterable[Entry]) -> None:
         """These entries were written: wake members that may find messages, and report dead letters."""
