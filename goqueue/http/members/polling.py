@@ -7,16 +7,16 @@ the client goes away, what waits is ended, too; what a partition was just handin
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import trio
 
-from goqueue.client.consuming.delivery import Origin, ReceivedDelivery, open_delivery, runs_of
+from goqueue.client.consuming.delivery import Origin, open_delivery
 from goqueue.client.consuming.names import DeliveredNames
 from goqueue.client.reading.message import Message, Slice
-from goqueue.core.ledger.settlements import Action
+from goqueue.core.groups.member import HEARTBEATS_PER_SESSION
 from goqueue.errors import (
     CorruptMessage,
     Fenced,
@@ -26,7 +26,9 @@ from goqueue.errors import (
     UnknownGroup,
     UnknownMember,
 )
-from goqueue.http.members.seats import Seat
+from goqueue.http.members.seats import Seat, no_seat
+from goqueue.http.members.taken import TakenDeliveries
+from goqueue.http.messages.reading import size_of
 from goqueue.net.wire.errors import GoingAway
 from goqueue.net.wire.failures import error_of
 from goqueue.net.wire.groups import (
@@ -35,13 +37,12 @@ from goqueue.net.wire.groups import (
     GroupOffsets,
     Receive,
     Received,
+    ReceivedPartition,
     ReceivePartition,
-    Settle,
-    SettleDelivery,
 )
 from goqueue.net.wire.messages import Fetch, Fetched, FetchPartition
 from goqueue.nursery import PlainNursery
-from goqueue.types import Microseconds
+from goqueue.types import Microseconds, Offset
 
 HEARTBEAT_SECONDS = 3.0
 REST_SECONDS = 1.0
@@ -80,56 +81,57 @@ class Poll:
         self._now = now
         self._request_id = request_id
         self._deadline = trio.current_time() + wanted.wait_seconds
-        self._deliveries: list[ReceivedDelivery] = []
+        self._taken = TakenDeliveries(seat, request_id, wanted.size)
+        self._room = wanted.size
+        """Of a stream."""
+        self._begun: dict[tuple[bytes, int], Offset] = {}
+        """Where a stream stood before."""
         self._resting: dict[tuple[bytes, int], float] = {}
+        self._for_turn = trio.CancelScope(deadline=self._deadline)
+        self._lost: GoQueueError | None = None
+        """Why the member is none any more."""
         self._is_over = False
         """The client is gone, or the broker is going away."""
 
     def end(self) -> None:
         """Take nothing any more."""
         self._is_over = True
-        self._seat.session.polls.end()
+        self._for_turn.cancel()
+        self._seat.wake_poll()
 
     async def run(self) -> None:
-        seat = self._seat
-        with trio.move_on_at(self._deadline) as patience:
-            await seat.turn.acquire()
-        if patience.cancelled_caught:
+        if not await self._take_turn():
             return
         try:
-            await self._refresh()
-            while not self._is_over:
-                if await self._try() or trio.current_time() >= self._deadline:
-                    break
+            await self._run()
         except GoingAway:
             self._is_over = True
         finally:
-            seat.turn.release()
+            self._seat.turn.release()
 
-    async def give_back(self) -> None:
-        """Nobody gets what was taken."""
-        for delivery in self._deliveries:
-            _, _, uuid, partition, nonce = delivery.origin
-            runs = runs_of(delivery, delivery.messages)
-            named = SettleDelivery(uuid, partition, nonce, Action.RELEASE, runs, None, "", 0, ())
-            await self._seat.ask(Settle(self._seat.group, (named,)), self._request_id)
-        self._deliveries.clear()
+    async def _take_turn(self) -> bool:
+        """A poll that does not wait has its turn all the same, if no other one is open."""
+        turn = self._seat.turn
+        with suppress(trio.WouldBlock):
+            turn.acquire_nowait()
+            return True
+        with self._for_turn:
+            await turn.acquire()
+        return not self._for_turn.cancelled_caught
 
-    def keep(self) -> None:
-        """The member gets what was taken: it holds it from now on."""
-        until = trio.current_time() + self._wanted.visibility_seconds
-        for delivery in self._deliveries:
-            self._seat.hold(delivery, until)
+    async def _run(self) -> None:
+        if self._seat.is_gone:
+            raise no_seat(self._seat.group, self._seat.member)
+        if not self._is_over:
+            await self._check_generation()
+        while not self._is_over:
+            if await self._try() or trio.current_time() >= self._deadline:
+                break
 
-    # Membership
-
-    async def _refresh(self) -> None:
+    async def _check_generation(self) -> None:
         """Whoever names a generation has to know the newest."""
         seat, believed = self._seat, self._wanted.generation
-        membership = await seat.beat(seat.generation)
-        seat.adopt(membership)
-        if membership.generation != seat.generation or membership.revoked:
-            await self._confirm()
+        await seat.refresh()
         if believed is not None and believed != seat.newest:
             raise StaleGeneration(
                 f"generation {believed} of group {seat.group} is no longer the newest; go on with {seat.newest}",
@@ -137,53 +139,59 @@ class Poll:
                 assignment=assignment_in_json(seat.assignment),
             )
 
-    async def _confirm(self) -> None:
-        """In a queue what was revoked is let go of at once; in a stream only when the member says so itself."""
-        if self._seat.mode != "stream":
-            self._seat.adopt(await self._seat.beat(self._seat.generation))
+    # What becomes of the messages
+
+    def keep(self) -> None:
+        """The member gets what was taken: it holds it from now on."""
+        self._taken.hold(trio.current_time() + self._wanted.visibility_seconds)
+
+    async def give_back(self) -> None:
+        """Nobody gets what was taken."""
+        self.rewind()
+        await self._taken.give_back()
+
+    def rewind(self) -> None:
+        """A stream goes on where it was: its answer was not sent whole."""
+        positions = self._seat.positions
+        for place, offset in self._begun.items():
+            if place in positions:
+                positions[place] = min(positions[place], offset)
+
+    # Membership
 
     async def _stay_alive(self) -> None:
-        """Until the assignment changes, which ends what waits."""
-        seat = self._seat
-        while True:
+        """One heartbeat after the other. The end of what waits is repeated: it may be missed while it takes."""
+        seat, asked = self._seat, (self._seat.newest, self._seat.assignment)
+        interval = min(HEARTBEAT_SECONDS, seat.session_seconds / HEARTBEATS_PER_SESSION)
+        while self._lost is None:
             begun_at = trio.current_time()
             try:
-                membership = await seat.beat(
-                    seat.newest if seat.mode != "stream" else seat.generation, self._beat_wait()
-                )
-            except GoingAway:
-                return
-            except FATAL:
-                raise
+                if not self._is_over:
+                    await seat.refresh(self._beat_wait(interval))
+            except FATAL as error:
+                self._lost = error
             except GoQueueError:
-                await trio.sleep(REST_SECONDS)
-                continue
-            if (membership.generation, membership.assignment) != (seat.newest, seat.assignment):
-                seat.adopt(membership)
-                await self._confirm()
-                seat.session.polls.end()
-                return
-            await trio.sleep_until(begun_at + HEARTBEAT_SECONDS)
+                await trio.sleep(min(REST_SECONDS, interval))
+            if self._lost or self._is_over or asked != (seat.newest, seat.assignment):
+                seat.wake_poll()
+            await trio.sleep_until(begun_at + interval)
 
-    def _beat_wait(self) -> float:
+    def _beat_wait(self, interval: float) -> float:
         """A stream that has not confirmed the newest generation would be answered at once, again and again."""
-        return 0.0 if self._seat.generation != self._seat.newest else HEARTBEAT_SECONDS
+        return 0.0 if self._seat.generation != self._seat.newest else interval
 
     # One try
 
     async def _try(self) -> bool:
         """Whether there is something to answer with."""
-        partitions = self._partitions()
         async with PlainNursery() as nursery:
             nursery.start_soon(self._stay_alive)
             with self._ended_by_change():
-                if not partitions:
-                    await trio.sleep(min(REST_SECONDS, max(0.0, self._deadline - trio.current_time())))
-                elif self._seat.mode == "stream":
-                    await self._fetch(partitions)
-                else:
-                    await self._receive(partitions)
+                await self._ask()
             nursery.cancel_scope.cancel()
+        await self._taken.give_back_rest()
+        if self._lost is not None and not self.result.messages:
+            raise self._lost
         return bool(self.result.messages)
 
     @contextmanager
@@ -193,6 +201,17 @@ class Poll:
         except GoingAway:
             if self._is_over or self._seat.session.is_sent_away:
                 raise
+
+    async def _ask(self) -> None:
+        """Nothing may come at once, too: no partition can be asked, or the member has to settle something first."""
+        partitions, until = self._partitions(), trio.current_time() + self._wait_ms() / 1_000
+        if partitions and self._seat.mode == "stream":
+            await self._fetch(partitions)
+        elif partitions:
+            await self._receive(partitions)
+        left = min(until - trio.current_time(), REST_SECONDS)
+        if not self.result.messages and self._lost is None and left > 0:
+            await self._seat.wait_for_change(left)
 
     def _partitions(self) -> list[AssignedPartition]:
         now = trio.current_time()
@@ -207,16 +226,22 @@ class Poll:
         return math.ceil(1_000 * max(0.0, left))
 
     def _note(self, partition: AssignedPartition, error: GoQueueError) -> None:
+        if isinstance(error, FATAL):
+            self._lost = error
+            return
         self._resting[partition.uuid, partition.partition] = trio.current_time() + REST_SECONDS
         if not isinstance(error, OUTDATED):
             self.result.errors[partition.topic, partition.partition] = error
+
+    def _note_good(self, partition: AssignedPartition) -> None:
+        self._resting.pop((partition.uuid, partition.partition), None)
+        self.result.errors.pop((partition.topic, partition.partition), None)
 
     # Queues
 
     async def _receive(self, partitions: list[AssignedPartition]) -> None:
         seat, wanted = self._seat, self._wanted
-        seat.expire(trio.current_time())
-        count, size = seat.room(wanted.count)
+        count, size = seat.holding.room(trio.current_time(), wanted.count)
         asked = Receive(
             seat.group,
             seat.member,
@@ -225,7 +250,7 @@ class Poll:
             count,
             min(size, wanted.size),
             math.ceil(1_000 * wanted.visibility_seconds),
-            bool(seat.held),
+            bool(seat.holding),
             tuple([ReceivePartition(each.uuid, each.partition) for each in partitions]),
             count,
             seat.instance,
@@ -233,21 +258,22 @@ class Poll:
         answer = cast(Received, await seat.ask(asked, self._request_id))
         for partition, received in zip(partitions, answer.partitions, strict=True):
             if received.error is not None:
-                error = error_of(received.error)
-                if isinstance(error, FATAL):
-                    raise error
-                self._note(partition, error)
-            elif received.runs or received.sets:
-                origin = Origin(seat.group, partition.topic, partition.uuid, partition.partition, received.nonce)
-                try:
-                    delivery = open_delivery(
-                        origin, DeliveredNames(received.runs, received.sets), received.data, None
-                    )
-                except CorruptMessage as error:
-                    self._note(partition, error)
-                else:
-                    self._deliveries.append(delivery)
-                    self.result.messages += delivery.messages
+                self._note(partition, error_of(received.error))
+                continue
+            self._note_good(partition)
+            if received.runs or received.sets:
+                self._open(partition, received)
+        self.result.messages = list(self._taken.messages)
+
+    def _open(self, partition: AssignedPartition, received: ReceivedPartition) -> None:
+        origin = Origin(self._seat.group, partition.topic, partition.uuid, partition.partition, received.nonce)
+        names = DeliveredNames(received.runs, received.sets)
+        try:
+            delivery = open_delivery(origin, names, received.data, None)
+        except CorruptMessage as error:
+            self._note(partition, error)
+        else:
+            self._taken.add(delivery, received.data)
 
     # Streams
 
@@ -256,7 +282,6 @@ class Poll:
         await self._begin(partitions)
         readable = [each for each in partitions if (each.uuid, each.partition) in seat.positions]
         if not readable:
-            await trio.sleep(REST_SECONDS)
             return
         places = [
             FetchPartition(each.uuid, each.partition, 0, seat.positions[each.uuid, each.partition])
@@ -272,18 +297,21 @@ class Poll:
             if found.error is not None:
                 self._meet(partition, error_of(found.error))
                 continue
+            self._note_good(partition)
             self._take(partition, found.data, found.next_offset)
 
     def _take(self, partition: AssignedPartition, data: bytes, next_offset: int) -> None:
-        seat, place, messages = self._seat, (partition.uuid, partition.partition), self.result.messages
-        for message in Slice(partition.topic, partition.partition, data).messages(
-            seat.positions[place], None, self._now
-        ):
-            if len(messages) >= self._wanted.count:
+        place, messages = (partition.uuid, partition.partition), self.result.messages
+        positions, found = self._seat.positions, Slice(partition.topic, partition.partition, data)
+        self._begun.setdefault(place, positions[place])
+        for message in found.messages(positions[place], None, self._now):
+            size = size_of(message)
+            if messages and (len(messages) >= self._wanted.count or size > self._room):
                 return
             messages.append(message)
-            seat.positions[place] = message.offset + 1
-        seat.positions[place] = max(seat.positions[place], next_offset)
+            self._room -= size
+            positions[place] = message.offset + 1
+        positions[place] = max(positions[place], next_offset)
 
     async def _begin(self, partitions: list[AssignedPartition]) -> None:
         """Where the group goes on with partitions that came newly."""

@@ -2,23 +2,23 @@
 
 Such a member has no connection: its seat has a session of the broker of its own, which lasts from request to
 request. The group hears of the member by heartbeats and open polls alone, and expels it when it was silent for a
-session, as any other. A seat that nobody has used for long is cleared; its member then joins again under its id.
+session, as any other. No task runs for a seat between requests, so nothing speaks for a member that has gone.
 
-What the gateway has handed out counts as held until it is settled here, by whomever, or its visibility is over:
-so the broker is told whether the member is busy, and a client that never settles is stopped at a bound.
+A seat that nobody has used for long is cleared; its member then joins again under its id.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import trio
 
 from goqueue.actors.front.session import BrokerSession
-from goqueue.client.consuming.delivery import ReceivedDelivery
-from goqueue.client.consuming.options import IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX
+from goqueue.core.groups.member import SESSION_SECONDS
 from goqueue.errors import Fenced, UnknownGroup, UnknownMember
-from goqueue.http.server.errors import InFlightFull
+from goqueue.http.members.holding import DeliveryKey, HolderIndex, MemberHolding
+from goqueue.net.wire.errors import GoingAway
 from goqueue.net.wire.groups import AssignedPartition, Heartbeat, Membership
 from goqueue.net.wire.kinds import Answer, Request
 from goqueue.types import Offset
@@ -31,22 +31,6 @@ SeatName: TypeAlias = tuple[str, str]
 """Group and member."""
 
 
-class DeliveryKey(NamedTuple):
-    group: str
-    topic: str
-    partition: int
-    nonce: int
-
-
-@dataclass(slots=True)
-class HeldDelivery:
-    """What is left of a delivery."""
-
-    count: int
-    size: int
-    until: float
-
-
 @dataclass(eq=False, slots=True)
 class Seat:
     group: str
@@ -54,13 +38,18 @@ class Seat:
     instance: int
     mode: str
     session: BrokerSession
+    holding: MemberHolding
+    session_seconds: float = SESSION_SECONDS
     used_at: float = field(default_factory=trio.current_time)
+    is_gone: bool = False
+    """The group does not know the member any more. What it was handed it may hold all the same."""
+    is_closed: bool = False
+    """The member has left, or has another seat."""
     generation: int = 0
     """Confirmed: the member has let go of what newer ones revoke only when it names them."""
     assignment: tuple[AssignedPartition, ...] = ()
     newest: int = 0
     """The generation of the assignment; in a stream the member may have an older one."""
-    held: dict[DeliveryKey, HeldDelivery] = field(default_factory=dict)
     positions: dict[tuple[bytes, int], Offset] = field(default_factory=dict)
     """Where a stream goes on, by topic and partition."""
     turn: trio.Lock = field(default_factory=trio.Lock)
@@ -69,43 +58,61 @@ class Seat:
     async def ask(self, request: Request, request_id: str = "") -> Answer:
         return await self.session.call(request, request_id)
 
-    async def beat(self, generation: int, wait_seconds: float = 0.0) -> Membership:
-        """A sign of life, and the newest assignment."""
+    # Membership
+
+    async def refresh(self, wait_seconds: float = 0.0) -> None:
+        """A sign of life, and the newest assignment. What that revokes is let go of; in a stream only when the
+        member says so itself."""
+        generation = self.generation
+        membership = await self._beat(generation, wait_seconds)
+        self.adopt(membership)
+        if self.mode != "stream" and membership.generation != generation:
+            self.adopt(await self._beat(self.generation))
+
+    async def _beat(self, generation: int, wait_seconds: float = 0.0) -> Membership:
+        """One that does not wait has nothing to do with the end of a poll, and is repeated."""
         asked = Heartbeat(self.group, self.member, generation, round(1_000 * wait_seconds), self.instance)
-        return cast(Membership, await self.ask(asked))
+        while True:
+            try:
+                return cast(Membership, await self.ask(asked))
+            except GoingAway:
+                if wait_seconds or self.session.is_sent_away:
+                    raise
 
     def adopt(self, membership: Membership) -> None:
-        self.newest, self.assignment = membership.generation, membership.assignment
+        before, self.newest = (self.newest, self.assignment), membership.generation
+        self.assignment = membership.assignment
         if self.mode == "stream":
             mine = {(each.uuid, each.partition) for each in self.assignment}
             self.positions = {place: offset for place, offset in self.positions.items() if place in mine}
         else:
             self.generation = membership.generation
+        if before != (self.newest, self.assignment):
+            self.wake_poll()
 
-    # What it holds
+    def go_on_at(self, place: tuple[bytes, int], offset: Offset) -> None:
+        """A stream reads on from its last poll or commit."""
+        if place in self.positions:
+            self.positions[place] = offset
 
-    def expire(self, now: float) -> None:
-        self.held = {key: each for key, each in self.held.items() if each.until > now}
+    # The poll that is open
 
-    @property
-    def held_count(self) -> int:
-        return sum(each.count for each in self.held.values())
+    async def wait_for_change(self, seconds: float) -> None:
+        """Of its assignment, or of what it holds."""
+        with trio.move_on_after(seconds):
+            await self.holding.changed.park()
 
-    def room(self, count: int) -> tuple[int, int]:
-        """The number of messages, up to `count`, and of bytes that the member may still be given."""
-        messages = IN_FLIGHT_MAX - self.held_count
-        size = IN_FLIGHT_BYTES_MAX - sum(each.size for each in self.held.values())
-        if messages <= 0 or size <= 0:
-            raise InFlightFull(
-                f"member {self.member} holds {self.held_count:,} messages that are not settled; settle some, or let"
-                f" their visibility end ({IN_FLIGHT_MAX:,} messages or {IN_FLIGHT_BYTES_MAX:,} bytes are the most)"
-            )
-        return min(count, messages), size
+    def wake_poll(self) -> None:
+        """It asks again. What it is just taking it is answered with."""
+        self.holding.changed.unpark_all()
+        self.session.polls.end()
 
-    def hold(self, delivery: ReceivedDelivery, until: float) -> None:
-        origin = delivery.origin
-        key = DeliveryKey(origin.group, origin.topic, origin.partition, origin.nonce)
-        self.held[key] = HeldDelivery(len(delivery), delivery.size, until)
+
+def no_seat(group: str, member: str) -> UnknownMember:
+    return UnknownMember(
+        f"group {group} has no member {member} over HTTP, or it was silent for too long; join again with this"
+        " member_id"
+    )
 
 
 class HttpSeats:
@@ -115,88 +122,91 @@ class HttpSeats:
         self._most = most
         self._seats: dict[SeatName, Seat] = {}
         """The one that was used longest ago first."""
+        self._holders: HolderIndex = {}
+        self._joins: dict[SeatName, trio.Lock] = {}
 
     def __len__(self) -> int:
         return len(self._seats)
 
     def find(self, group: str, member: str) -> Seat:
-        seat = self._seats.pop((group, member), None)
-        if seat is None:
-            raise UnknownMember(
-                f"group {group} has no member {member} over HTTP, or it was silent for too long; join again with"
-                " this member_id"
-            )
-        self._seats[group, member] = seat
+        seat = self._seats.get((group, member))
+        if seat is None or seat.is_gone:
+            raise no_seat(group, member)
+        self._seats[group, member] = self._seats.pop((group, member))
         seat.used_at = trio.current_time()
         return seat
 
-    def new(self, group: str, member: str, instance: int, mode: str, address: str | None) -> Seat:
+    @asynccontextmanager
+    async def joining(self, group: str, member: str) -> AsyncIterator[None]:
+        """One join of a member at a time, so that the last one that its group has taken has the seat."""
+        lock = self._joins.setdefault((group, member), trio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._joins.pop((group, member), None)
+
+    def new(self, name: SeatName, instance: int, mode: str, session_seconds: float, address: str | None) -> Seat:
         """For a member that is about to join; `put` it once its group has taken it."""
-        return Seat(group, member, instance, mode, self._new_session(address))
+        holding, session = MemberHolding(self._holders), self._new_session(address)
+        return Seat(*name, instance, mode, session, holding, session_seconds)
 
     def put(self, seat: Seat) -> None:
-        """The member sits here from now on. What it held at another seat it still holds."""
+        """The member sits here from now on. If it was expelled from the seat before, the leases of what it held
+        there still stand; else the group has just ended them."""
         self._clear_idle_ones()
         before = self._seats.pop((seat.group, seat.member), None)
         self._seats[seat.group, seat.member] = seat
         if before is not None:
-            seat.held = before.held
-            before.session.close()
+            if before.is_gone:
+                seat.holding.take_over(before.holding)
+            self._close(before)
 
     def clear(self, seat: Seat) -> None:
         if self._seats.get((seat.group, seat.member)) is seat:
             del self._seats[seat.group, seat.member]
+        self._close(seat)
+
+    def _close(self, seat: Seat) -> None:
+        seat.is_closed = True
+        seat.holding.clear()
         seat.session.close()
 
     def _clear_idle_ones(self) -> None:
-        now = trio.current_time()
-        while self._seats:
-            seat = next(iter(self._seats.values()))
-            if len(self._seats) < self._most and seat.used_at + IDLE_SECONDS_MAX > now:
+        """Those at which a poll is open are in use."""
+        latest = trio.current_time() - IDLE_SECONDS_MAX
+        for seat in list(self._seats.values()):
+            if len(self._seats) < self._most and seat.used_at > latest:
                 return
-            self.clear(seat)
+            if not seat.turn.locked():
+                self.clear(seat)
 
     def send_away(self) -> None:
         for seat in self._seats.values():
             seat.session.send_away()
 
-    def close(self) -> None:
-        for seat in list(self._seats.values()):
-            self.clear(seat)
-
     async def of(self, seat: Seat, work: Callable[[], Awaitable[None]]) -> None:
         """Work for a member; one that its group does not know any more loses its seat."""
         try:
             await work()
-        except (UnknownMember, UnknownGroup, Fenced):
+        except UnknownMember:
+            seat.is_gone = True
+            seat.session.close()
+            raise
+        except (UnknownGroup, Fenced):
             self.clear(seat)
             raise
 
     # What members hold
 
-    def note_settled(self, settled: Iterable[tuple[DeliveryKey, int]]) -> None:
-        """These are settled, so many messages of each delivery, whoever had them."""
-        of_group: dict[str, list[Seat]] = {}
-        for key, count in settled:
-            seats = of_group.get(key.group)
-            if seats is None:
-                seats = of_group[key.group] = [each for each in self._seats.values() if each.group == key.group]
-            for seat in seats:
-                held = seat.held.get(key)
-                if held is not None:
-                    _reduce(seat, key, held, count)
-                    break
+    def note_settled(self, key: DeliveryKey, offsets: Collection[Offset]) -> None:
+        """These messages of a delivery are settled, whoever had them."""
+        holding = self._holders.get(key)
+        if holding is not None:
+            holding.settle(key, offsets)
 
-    def note_extended(self, keys: Iterable[DeliveryKey], until: float) -> None:
-        for key in keys:
-            for seat in self._seats.values():
-                if seat.group == key.group and key in seat.held:
-                    seat.held[key].until = max(seat.held[key].until, until)
-
-
-def _reduce(seat: Seat, key: DeliveryKey, held: HeldDelivery, count: int) -> None:
-    if count >= held.count:
-        del seat.held[key]
-    else:
-        held.size -= held.size * count // held.count
-        held.count -= count
+    def note_extended(self, key: DeliveryKey, offsets: Collection[Offset], until: float) -> None:
+        holding = self._holders.get(key)
+        if holding is not None:
+            holding.extend(key, offsets, until)

@@ -26,8 +26,8 @@ from goqueue.http.routes.reading import BYTES_LIMIT, BYTES_MAX, LIMIT, LIMIT_MAX
 from goqueue.http.routes.topics import Config
 from goqueue.http.routing.answers import NOTHING, json_response, plain
 from goqueue.http.routing.route import HttpCall, Model, Route
-from goqueue.http.server.errors import InvalidRequest, status_of
-from goqueue.http.server.exchange import Response
+from goqueue.http.server.errors import InvalidRequest, MethodNotAllowed, Overloaded, status_of
+from goqueue.http.server.exchange import Exchange, Response
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.failures import error_of
 from goqueue.net.wire.messages import Fetch
@@ -112,29 +112,29 @@ async def join(call: HttpCall[None, JoinBody]) -> Response:
     asked, group = call.body, check_group_name(call.path["group"])
     member = asked.member_id or _drawn_member(asked.client_id)
     instance = uuid4().int >> 65
-    seats = call.gateway.seats
-    mode = str(asked.settings.get("mode", "queue"))
-    seat = seats.new(group, member, instance, mode, call.exchange.address)
-    request = wire.JoinGroup(
-        group,
-        member,
-        asked.client_id[:CLIENT_NAME_MAX],
-        _subscription(asked.topics),
-        {"mode": mode, **asked.settings},
-        start_text(asked.start),
-        round(1_000 * asked.session_timeout),
-        is_static=asked.member_id is not None,
-        instance=instance,
-    )
-    try:
-        membership = cast(wire.Membership, await seat.ask(request, call.exchange.request_id))
-    except BaseException:
-        seat.session.close()
-        raise
-    seats.put(seat)
-    seat.mode = str(membership.settings.get("mode", mode))
-    seat.adopt(membership)
-    seat.generation = membership.generation
+    seats, mode = call.gateway.seats, str(asked.settings.get("mode", "queue"))
+    async with seats.joining(group, member):
+        seat = seats.new((group, member), instance, mode, asked.session_timeout, call.exchange.address)
+        request = wire.JoinGroup(
+            group,
+            member,
+            asked.client_id[:CLIENT_NAME_MAX],
+            _subscription(asked.topics),
+            {"mode": mode, **asked.settings},
+            start_text(asked.start),
+            round(1_000 * asked.session_timeout),
+            is_static=asked.member_id is not None,
+            instance=instance,
+        )
+        try:
+            membership = cast(wire.Membership, await seat.ask(request, call.exchange.request_id))
+        except BaseException:
+            seat.session.close()
+            raise
+        seats.put(seat)
+        seat.mode = str(membership.settings.get("mode", mode))
+        seat.adopt(membership)
+        seat.generation = membership.generation
     return json_response(
         {
             "member_id": member,
@@ -166,43 +166,58 @@ async def heartbeat(call: HttpCall[None, HeartbeatBody]) -> Response:
     seat = _seat(call, call.body.member_id)
 
     async def beat() -> None:
-        if seat.mode == "stream":
-            if call.body.generation == seat.newest:
-                seat.generation = seat.newest
-            seat.adopt(await seat.beat(seat.generation))
-            return
-        seat.adopt(await seat.beat(seat.generation))
-        seat.adopt(await seat.beat(seat.generation))  # what was revoked is let go of
+        if seat.mode == "stream" and call.body.generation == seat.newest:
+            seat.generation = seat.newest
+        await seat.refresh()
 
     await call.gateway.seats.of(seat, beat)
     return json_response(_membership_in_json(seat))
 
 
 async def leave(call: HttpCall[None, LeaveBody]) -> Response:
-    seat = _seat(call, call.body.member_id)
+    seat, seats = _seat(call, call.body.member_id), call.gateway.seats
     request = wire.LeaveGroup(seat.group, seat.member, seat.instance, keeps_place=False)
-    try:
+
+    async def say() -> None:
         await seat.ask(request, call.exchange.request_id)
-    finally:
-        call.gateway.seats.clear(seat)
+
+    await seats.of(seat, say)
+    seats.clear(seat)
     return NOTHING
 
 
 async def poll(call: HttpCall[PollQuery, None]) -> Response | None:
-    query = call.query
+    """Answers by itself: what cannot be sent is given back."""
+    query, exchange = call.query, call.exchange
+    if exchange.head.method == "HEAD":
+        raise MethodNotAllowed("a poll takes messages and has a body; use GET", allow="GET, OPTIONS")
     seat = _seat(call, query.member_id)
     wanted = PollRequest(query.limit, query.max_bytes, query.timeout, query.visibility, query.generation)
-    now = call.gateway.broker.environment.clock.now()
-    polling = Poll(seat, wanted, now, call.exchange.request_id)
+    polling = Poll(seat, wanted, call.gateway.broker.environment.clock.now(), exchange.request_id)
+    body = b""
 
     async def work() -> None:
+        nonlocal body
         await call.gateway.seats.of(seat, polling.run)
+        body = await _polled(polling, seat, query.encoding)
 
-    if not await call.exchange.unless_gone(work, polling.end):
+    if not await exchange.unless_gone(work, polling.end):
         await polling.give_back()
         return None
+    await _answer(exchange, polling, body)
+    return None
+
+
+async def _answer(exchange: Exchange, polling: Poll, body: bytes) -> None:
     polling.keep()
-    return Response(body=await _polled(polling, seat, query.encoding))
+    try:
+        await exchange.answer(Response(body=body))
+    except Overloaded:
+        await polling.give_back()
+        raise
+    except BaseException:
+        polling.rewind()
+        raise
 
 
 async def _polled(polling: Poll, seat: Seat, form: Form) -> bytes:
@@ -240,6 +255,8 @@ async def commit(call: HttpCall[None, OffsetsBody]) -> Response:
     for (topic, partition, offset), outcome in zip(places, answer.partitions, strict=True):
         if outcome.error is None:
             results.append({"topic": topic, "partition": partition, "offset": offset})
+            if seat is not None:
+                seat.go_on_at((topics[topic].uuid, partition), offset)
         else:
             error = error_of(outcome.error)
             statuses.add(status_of(error))

@@ -13,7 +13,7 @@ from goqueue.core.ledger.ledger import REASON_LENGTH_MAX
 from goqueue.core.ledger.settlements import DELAY_MS_MAX, Action
 from goqueue.core.receipts import Receipt
 from goqueue.errors import GoQueueError, InvalidName, StaleReceipt, UnknownGroup, UnknownPartition, UnknownTopic
-from goqueue.http.members.seats import DeliveryKey
+from goqueue.http.members.holding import DeliveryKey
 from goqueue.http.messages.publishing import PARTLY, error_in_json
 from goqueue.http.routing.answers import json_response
 from goqueue.http.routing.route import HttpCall, Model, Route
@@ -22,6 +22,7 @@ from goqueue.http.server.exchange import Response
 from goqueue.net.wire.failures import error_of
 from goqueue.net.wire.groups import DeliveryRun, Settle, Settled, SettleDelivery
 from goqueue.net.wire.messages import DescribeTopics
+from goqueue.types import Offset
 
 GROUP = "Settling"
 RECEIPTS_MAX = 10_000
@@ -84,7 +85,7 @@ class ReceiptSettlement:
     action: Action
     delay_ms: int | None = None
     reason: str = ""
-    settled: list[tuple[DeliveryKey, int]] = field(default_factory=list)
+    settled: list[tuple[DeliveryKey, list[Offset]]] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)
     failed: list[dict[str, Any]] = field(default_factory=list)
     statuses: set[int] = field(default_factory=set)
@@ -95,6 +96,16 @@ class ReceiptSettlement:
         if self.settled:
             return PARTLY
         return max(self.statuses, default=409)
+
+    def note_settled(self, named: Named, stale: Sequence[DeliveryRun]) -> None:
+        settled = list[Offset]()
+        for offset, (_, text) in named.receipts.items():
+            if any(run.first <= offset <= run.last for run in stale):
+                self.note_stale([text])
+            else:
+                settled.append(offset)
+        if settled:
+            self.settled.append((named.key, settled))
 
     def note_stale(self, receipts: Iterable[str]) -> None:
         self.stale += receipts
@@ -115,12 +126,14 @@ async def settle(call: HttpCall[None, Any], action: Action) -> Response:
     settlement = ReceiptSettlement(action, delay_ms, getattr(body, "reason", ""))
     for group, named in _by_group(body.receipts, settlement).items():
         await _settle_group(call, group, named, settlement)
-    seats = call.gateway.seats
-    if action is Action.EXTEND and seconds is not None:
-        seats.note_extended([key for key, _ in settlement.settled], trio.current_time() + seconds)
-    else:
-        seats.note_settled(settlement.settled)
-    answer: dict[str, Any] = {"settled": sum(count for _, count in settlement.settled), "stale": settlement.stale}
+    seats, now = call.gateway.seats, trio.current_time()
+    for key, offsets in settlement.settled:
+        if action is Action.EXTEND and seconds is not None:
+            seats.note_extended(key, offsets, now + seconds)
+        else:
+            seats.note_settled(key, offsets)
+    count = sum(len(offsets) for _, offsets in settlement.settled)
+    answer: dict[str, Any] = {"settled": count, "stale": settlement.stale}
     if settlement.failed:
         answer["failed"] = settlement.failed
     return json_response(answer, settlement.status())
@@ -148,52 +161,50 @@ def _by_group(receipts: Sequence[str], settlement: ReceiptSettlement) -> dict[st
 async def _settle_group(
     call: HttpCall[None, Any], group: str, named: list[Named], settlement: ReceiptSettlement
 ) -> None:
-    known = list[Named]()
-    deliveries = list[SettleDelivery]()
+    """A topic may have been made again since its id was known here: then it is settled by the new one."""
+    again = await _settle_once(call, group, named, settlement)
+    if again:
+        for each in again:
+            call.gateway.topics.forget(each.key.topic)
+        for each in await _settle_once(call, group, again, settlement):
+            settlement.note_stale(_texts(each))
+
+
+async def _settle_once(
+    call: HttpCall[None, Any], group: str, named: list[Named], settlement: ReceiptSettlement
+) -> list[Named]:
+    """Returns those whose topic is another one than was known here."""
+    known, deliveries, others = list[Named](), list[SettleDelivery](), list[Named]()
     for each in named:
         try:
             topic = await call.gateway.topics.find(each.key.topic, call.ask)
         except GoQueueError as error:
             settlement.note_failed(_texts(each), error)
-            continue
-        known.append(each)
-        deliveries.append(
-            SettleDelivery(
-                topic.uuid,
-                each.key.partition,
-                each.key.nonce,
-                settlement.action,
-                each.runs,
-                settlement.delay_ms,
-                settlement.reason,
-                0,
-                (),
-            )
-        )
+        else:
+            known.append(each)
+            deliveries.append(_delivery(each, topic.uuid, settlement))
     if not known:
-        return
+        return []
     try:
         answer = cast(Settled, await call.ask(Settle(group, tuple(deliveries))))
     except GoQueueError as error:
         for each in known:
             settlement.note_failed(_texts(each), error)
-        return
+        return []
     for each, outcome in zip(known, answer.deliveries, strict=True):
-        if outcome.error is not None:
-            refused = error_of(outcome.error)
-            if isinstance(refused, UnknownTopic):
-                call.gateway.topics.forget(each.key.topic)
+        refused = None if outcome.error is None else error_of(outcome.error)
+        if isinstance(refused, UnknownTopic):
+            others.append(each)
+        elif refused is not None:
             settlement.note_failed(_texts(each), refused)
-            continue
-        stale = [
-            text
-            for offset, (_, text) in each.receipts.items()
-            if any(run.first <= offset <= run.last for run in outcome.stale)
-        ]
-        if stale:
-            settlement.note_stale(stale)
-        if len(stale) < len(each.receipts):
-            settlement.settled.append((each.key, len(each.receipts) - len(stale)))
+        else:
+            settlement.note_settled(each, outcome.stale)
+    return others
+
+
+def _delivery(named: Named, uuid: bytes, asked: ReceiptSettlement) -> SettleDelivery:
+    key, runs = named.key, named.runs
+    return SettleDelivery(uuid, key.partition, key.nonce, asked.action, runs, asked.delay_ms, asked.reason, 0, ())
 
 
 def _texts(named: Named) -> list[str]:

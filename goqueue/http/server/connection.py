@@ -39,6 +39,8 @@ PACE_BYTES = 16 * 1024
 """Bytes in a second that every client sends and takes at least."""
 LINGER_SECONDS_MAX, LINGER_BYTES_MAX = 1.0, 256 * 1024
 """Limits of what is read and thrown away behind the last answer, so that a close does not overtake it."""
+SMALL_ANSWER_BYTES = 64 * 1024
+"""Answers up to this size are sent always, refusals among them: they need no room of the budget."""
 
 ENDINGS = (trio.BrokenResourceError, trio.ClosedResourceError)
 Serve: TypeAlias = Callable[[Exchange], Awaitable[None]]
@@ -148,7 +150,8 @@ class HttpConnection:
         return event.data
 
     async def send(self, data: bytes) -> None:
-        with self._budgets.answers.holding(len(data)), self._within(ANSWER_SECONDS + len(data) / PACE_BYTES):
+        size = len(data) if len(data) > SMALL_ANSWER_BYTES else 0
+        with self._budgets.answers.holding(size), self._within(ANSWER_SECONDS + len(data) / PACE_BYTES):
             await self._stream.send_all(data)
 
     async def unless_gone(

@@ -104,7 +104,11 @@ class Exchange:
         head = answer_head(
             status, self._headers(response), -1 if status in NO_BODY else len(body), is_last=self._ends_connection
         )
-        await self._carrier.send(head + body if self.head.method != "HEAD" else head)
+        try:
+            await self._carrier.send(head + body if self.head.method != "HEAD" else head)
+        except HttpError:  # nothing was sent: there are too many answers under way
+            self.status = None
+            raise
 
     async def begin(self, response: Response) -> None:
         """The head of an answer whose body comes in pieces. To a client that does not know chunks it ends with the

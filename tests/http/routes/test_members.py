@@ -1,41 +1,10 @@
 """Members of groups over HTTP: liveness, leases, credit, generations, streams."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-from urllib.parse import urlencode
-
 import trio
 from trio.testing import MockClock
 
-import goqueue
-from goqueue.testing.memory import Machine
-from tests.http.world import HttpClient, ask, connected
-
-
-@asynccontextmanager
-async def world(count: int = 10, partitions: int = 1) -> AsyncIterator[tuple[Machine, goqueue.Client, HttpClient]]:
-    async with goqueue.testing.machine() as machine, machine.client() as client, connected(machine) as http:
-        await client.create_topic("orders", partitions=partitions)
-        for number in range(count):
-            await client.publish("orders", str(number).encode(), partition=number % partitions)
-        yield machine, client, http
-
-
-async def join(http: HttpClient, member: str = "m", **body: Any) -> dict[str, Any]:
-    answer = await http.ask("POST", "/groups/g/join", {"topics": ["orders"], "member_id": member, **body})
-    assert answer.status == 200, answer.body
-    return dict(answer.json())
-
-
-async def poll(http: HttpClient, member: str = "m", **query: Any) -> dict[str, Any]:
-    answer = await http.ask("GET", f"/groups/g/poll?{urlencode({'member_id': member, **query})}")
-    assert answer.status == 200, answer.body
-    return dict(answer.json())
-
-
-def values(polled: dict[str, Any]) -> list[str]:
-    return [message["value"] for message in polled["messages"]]
+from tests.http.members.world import join, poll, values, world
+from tests.http.world import ask, connected
 
 
 async def test_a_member_polls_and_acks_until_nothing_is_left(autojump_clock: MockClock) -> None:
