@@ -26,8 +26,8 @@ from goqueue.http.routing.route import HttpCall, Route
 from goqueue.http.routing.table import RouteTable, parameters
 from goqueue.http.routing.topics import TopicNames
 from goqueue.http.server.budget import ByteBudget
-from goqueue.http.server.connection import Budgets, HttpConnection
-from goqueue.http.server.errors import Bug, InvalidRequest, MethodNotAllowed, WrongServer, status_of
+from goqueue.http.server.connection import ENDINGS, Budgets, HttpConnection
+from goqueue.http.server.errors import Bug, InvalidRequest, MethodNotAllowed, Overloaded, WrongServer, status_of
 from goqueue.http.server.exchange import Exchange, Response
 from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers, refusal_of
 from goqueue.net.wire.errors import HandshakeRefused
@@ -143,6 +143,8 @@ class _Client:
             route, values, query = self._find(exchange)
             path = route.path
             response = await self._respond(route, exchange, values, query)
+        except ENDINGS:
+            raise  # the client is gone, which is no bug
         except GoQueueError as error:
             response = refusal(exchange.request_id, error)
         except Exception:
@@ -155,7 +157,7 @@ class _Client:
         if exchange.status is not None:
             exchange.is_last |= response is not None  # it failed in the middle of its answer
         elif response is not None:
-            await exchange.answer(response)
+            await _answer(exchange, response)
         counts.note(exchange.head.method, path, exchange.status or 499, trio.current_time() - began)
 
     def _find(self, exchange: Exchange) -> tuple[Route, Mapping[str, str], Mapping[str, str]]:
@@ -188,6 +190,13 @@ class _Client:
             body = read_model(route.body, parse_json(await exchange.body(JSON_SIZE_MAX)))
         ask = partial(self.session.call, request_id=exchange.request_id)
         return await route.handler(HttpCall(exchange, values, asked, body, ask, self._gateway))
+
+
+async def _answer(exchange: Exchange, response: Response) -> None:
+    try:
+        await exchange.answer(response)
+    except Overloaded as error:
+        await exchange.answer(refusal(exchange.request_id, error))
 
 
 def _target(target: bytes) -> str:

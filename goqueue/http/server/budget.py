@@ -14,7 +14,7 @@ class ByteBudget:
 
     def take(self, count: int) -> None:
         """`Overloaded` if they do not fit. One that is larger than everything has room when it is alone."""
-        if self.taken and self.taken + count > self._most:
+        if count and self.taken and self.taken + count > self._most:
             raise Overloaded(
                 f"the {self._of_what} under way have {self._most:,} bytes, which is all that is kept; try again"
             )
