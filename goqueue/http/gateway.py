@@ -21,9 +21,10 @@ from goqueue.core.histogram import Histogram
 from goqueue.errors import GoQueueError
 from goqueue.http.members.seats import HttpSeats
 from goqueue.http.routes import ROUTES
-from goqueue.http.routing.reading import JSON_SIZE_MAX, check_media_type, parse_json, read_model
+from goqueue.http.routing.answers import retry_headers
+from goqueue.http.routing.reading import JSON_SIZE_MAX, check_encoding, check_media_type, parse_json, read_model
 from goqueue.http.routing.route import HttpCall, Route
-from goqueue.http.routing.table import RouteTable, parameters
+from goqueue.http.routing.table import OPTIONS, RouteTable, parameters
 from goqueue.http.routing.topics import TopicNames
 from goqueue.http.server.budget import ByteBudget
 from goqueue.http.server.connection import ENDINGS, Budgets, HttpConnection
@@ -37,8 +38,6 @@ BODIES_BYTES_MAX = ANSWERS_BYTES_MAX = 256 * 1024 * 1024
 DRAIN_SECONDS_MAX = 10.0
 CONNECTIONS_MAX = 1_000
 """The default of `http_connections_max`."""
-RETRY_AFTER = {429: "1", 503: "1"}
-"""Seconds until the client may try again."""
 METHODS, OTHER = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}), "other"
 """The methods that are told apart: a client may send any word."""
 NO_ROUTE = "none"
@@ -181,8 +180,9 @@ class _Client:
         asked: Any = None
         if route.query is not None:
             asked = read_model(route.query, query, of_query=True)
-        elif query:
+        elif query and route.method != OPTIONS:
             raise InvalidRequest(f"{route.method} {route.path} has no parameter {next(iter(query))!r}")
+        check_encoding(exchange.head)
         if route.method == "POST":
             check_media_type(exchange.head, route.takes)
         body: Any = None
@@ -222,7 +222,7 @@ def refusal(request_id: str, error: GoQueueError) -> Response:
         "request_id": request_id,
     }
     status = status_of(error)
-    headers = {"retry-after": RETRY_AFTER[status]} if status in RETRY_AFTER else {}
+    headers = retry_headers(status)
     if isinstance(error, WrongServer):
         headers["goqueue-websocket"] = str(error.details["websocket"])
     if isinstance(error, MethodNotAllowed):

@@ -65,10 +65,13 @@ def media_type(head: Head) -> str:
     return values[0].decode("latin-1").partition(";")[0].strip().lower() if values else ""
 
 
-def check_media_type(head: Head, takes: tuple[str, ...]) -> None:
-    """Pages of other sites can send forms and plain text without being asked; no route takes these."""
+def check_encoding(head: Head) -> None:
     if head.values(b"content-encoding"):
         raise UnsupportedMediaType("bodies are not compressed here; leave out Content-Encoding")
+
+
+def check_media_type(head: Head, takes: tuple[str, ...]) -> None:
+    """Pages of other sites can send forms and plain text without being asked; no route takes these."""
     given = media_type(head)
     if given in takes:
         return
@@ -83,4 +86,4 @@ def check_media_type(head: Head, takes: tuple[str, ...]) -> None:
     )
 
 
-__all__ = ["JSON", "JSON_SIZE_MAX", "check_media_type", "media_type", "parse_json", "read_model"]
+__all__ = ["JSON", "JSON_SIZE_MAX", "check_encoding", "check_media_type", "media_type", "parse_json", "read_model"]

@@ -79,6 +79,8 @@ class HttpConnection:
         self._requests = 0
         self._kept_bytes = 0
         """Bytes of the body that is being read, taken from the budget."""
+        self._reserved_bytes = 0
+        """Bytes of the answer that is being made, likewise."""
         self._body_patience = 0.0
         """Seconds that the rest of the body may be waited for."""
         self._is_idle = True
@@ -126,6 +128,8 @@ class HttpConnection:
             return False
         finally:
             self.keep(0)
+            self._budgets.answers.give_back(self._reserved_bytes)
+            self._reserved_bytes = 0
 
     def _new_exchange(self, head: Head) -> Exchange:
         self._requests += 1
@@ -160,8 +164,12 @@ class HttpConnection:
         self._budgets.bodies.give_back(self._kept_bytes - size)
         self._kept_bytes = size
 
+    def reserve(self, size: int) -> None:
+        self._budgets.answers.take(size)
+        self._reserved_bytes += size
+
     async def send(self, data: bytes) -> None:
-        size = len(data) if len(data) > SMALL_ANSWER_BYTES else 0
+        size = max(0, len(data) - self._reserved_bytes) if len(data) > SMALL_ANSWER_BYTES else 0
         with self._budgets.answers.holding(size), self._within(ANSWER_SECONDS + len(data) / PACE_BYTES):
             await self._stream.send_all(data)
 

@@ -35,6 +35,8 @@ class Carrier(Protocol):
 
     def keep(self, size: int) -> None: ...
 
+    def reserve(self, size: int) -> None: ...
+
     async def send(self, data: bytes) -> None: ...
 
     async def unless_gone(
@@ -110,6 +112,10 @@ class Exchange:
         return await self._carrier.unless_gone(work, on_gone)
 
     # The answer
+
+    def reserve(self, size: int) -> None:
+        """An answer of about this size is being made. `Overloaded` if there is no room for it."""
+        self._carrier.reserve(size)
 
     async def answer(self, response: Response) -> None:
         status, body = self._begin(response.status), response.body

@@ -181,7 +181,7 @@ def _head(raw: bytes) -> Head:
     headers = [(bytes(name), bytes(value)) for name, value in request.headers]
     version = bytes(request.http_version)
     if version not in (b"1.1", b"1.0"):
-        raise UnsupportedRequest("this server speaks HTTP/1.1", status=505)
+        raise UnsupportedRequest("this server speaks HTTP/1.1")
     is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
     if is_chunked and version == b"1.0":
         raise InvalidRequest("HTTP/1.0 knows no chunks; send a Content-Length")
