@@ -4,6 +4,7 @@ A bound in bytes alone would let a small hostile body stop the broker: a mebibyt
 as long to parse as one of honest messages. So brackets and braces are counted first, which costs next to nothing.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -36,6 +37,8 @@ def parse_json(data: bytes) -> Any:
 
 def read_model(model: type[ModelT], values: Any, *, of_query: bool = False) -> ModelT:
     """Text of a query becomes the number or the truth that its field wants; JSON has its own types."""
+    if not isinstance(values, Mapping):
+        raise InvalidRequest(f"the body is an object, not {type(values).__name__}")
     try:
         return model.model_validate(values, strict=None if of_query else True)
     except ValidationError as error:
