@@ -48,7 +48,7 @@ from goqueue.client.producing.options import SendOptions, takes_send_options
 from goqueue.client.producing.producer import Producer
 from goqueue.client.producing.publishers import Publishers
 from goqueue.client.producing.timelimit import PUBLISH_SECONDS, TimeLimit
-from goqueue.client.reading.message import Published
+from goqueue.client.reading.message import Message, Published
 from goqueue.client.reading.reader import Reader, Start
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.streaming.outside import commit_from_outside
@@ -387,7 +387,11 @@ class Client(Connected):
         wanted = wanted_letters(
             topic, group=group, partition=partition, offsets=offsets, reason=reason, state=state
         )
-        return await page_of(self, wanted, after, limit)
+        return await page_of(self, self._stretch, wanted, after, limit)
+
+    async def _stretch(self, topic: str, partition: int, start: Offset, end: Offset) -> list[Message]:
+        async with self.read(topic, partition=partition, start=start, end=end) as reader:
+            return [message async for message in reader]
 
     async def count_dead_letters(self, topic: str) -> DeadLetterCounts:
         """How many dead letters of a topic wait, were sent back, and were dismissed."""

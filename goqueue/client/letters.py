@@ -1,8 +1,8 @@
 """Dead letters for a client: what there is, what became of it, and the requests that decide about it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from goqueue.client.delayed import PagePosition, checked_position
 from goqueue.client.link.arguments import (
@@ -21,11 +21,10 @@ from goqueue.core.names import check_group_name, check_publishable, dead_letter_
 from goqueue.errors import UnknownPartition, UnknownTopic
 from goqueue.net.wire import letters as wire
 from goqueue.net.wire.fields import LIST_COUNT_MAX, PROSE_SIZE_MAX
+from goqueue.net.wire.kinds import Answer, Request
 from goqueue.types import Microseconds, Offset
 
-if TYPE_CHECKING:
-    from goqueue.client.client import Client
-
+AnswerT = TypeVar("AnswerT", bound=Answer)
 _MILLION = 1_000_000
 COUNT_MAX = 2**32 - 1
 """Maximum of a number of messages on the wire."""
@@ -204,23 +203,41 @@ def wanted_letters(topic: object, *, state: object, **which: object) -> Wanted:
     return Wanted(check_publishable(topic), choice, partition, None if state is None else str(state))
 
 
+class Asker(Protocol):
+    """Whoever has the broker's answers: a client, or the HTTP gateway."""
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+    async def topic(self, name: str) -> Topic: ...
+
+
+ReadStretch: TypeAlias = Callable[[str, int, Offset, Offset], Awaitable[list[Message]]]
+"""The messages of a topic and a partition from one offset to before another."""
+
+
 async def page_of(
-    client: "Client", wanted: Wanted, after: tuple[int, Offset] | None, limit: object
+    asker: Asker, read: ReadStretch, wanted: Wanted, after: tuple[int, Offset] | None, limit: object
 ) -> DeadLetterPage:
     most = check_whole("limit", limit, 1, 1_000_000)
     begin = PagePosition(0, 0) if after is None else checked_position(after)
-    topic = await _topic_of(client, wanted.topic)
+    topic = await _topic_of(asker, wanted.topic)
     found = list[DeadLetter]()
     for window in () if topic is None else _windows(topic, wanted, begin):
-        found += await _letters_in(client, wanted, *window)
+        found += await _letters_in(asker, read, wanted, window)
         if len(found) > most:
             last = found[most - 1]
             return DeadLetterPage(found[:most], PagePosition(last.partition, last.offset))
     return DeadLetterPage(found, None)
 
 
-def _windows(topic: Topic, wanted: Wanted, begin: PagePosition) -> Iterator[tuple[int, Offset, Offset]]:
-    """Partition, first offset and end, for a few offsets at a time."""
+class _Window(NamedTuple):
+    partition: int
+    at: Offset
+    end: Offset
+
+
+def _windows(topic: Topic, wanted: Wanted, begin: PagePosition) -> Iterator[_Window]:
+    """A few offsets at a time."""
     if wanted.partition is not None and wanted.partition >= len(topic.partitions):
         raise UnknownPartition(f"topic {topic.name} has partitions 0 to {len(topic.partitions) - 1}")
     for each in topic.partitions:
@@ -229,35 +246,32 @@ def _windows(topic: Topic, wanted: Wanted, begin: PagePosition) -> Iterator[tupl
                 raise each.error
             first = max(each.start, begin.offset if each.number == begin.partition else 0)
             for at in range(first, each.end, wire.LETTERS_MAX):
-                yield each.number, at, min(at + wire.LETTERS_MAX, each.end)
+                yield _Window(each.number, at, min(at + wire.LETTERS_MAX, each.end))
 
 
-async def _topic_of(client: "Client", name: str) -> Topic | None:
+async def _topic_of(asker: Asker, name: str) -> Topic | None:
     """None: the topic has no dead letters yet. `UnknownTopic` when the topic itself is missing, too."""
     try:
-        return await client.topic(dead_letter_topic(name))
+        return await asker.topic(dead_letter_topic(name))
     except UnknownTopic:
-        await client.topic(name)
+        await asker.topic(name)
         return None
 
 
-async def _letters_in(
-    client: "Client", wanted: Wanted, partition: int, at: Offset, end: Offset
-) -> list[DeadLetter]:
+async def _letters_in(asker: Asker, read: ReadStretch, wanted: Wanted, window: "_Window") -> list[DeadLetter]:
     """The letters of a few offsets. Where none can be wanted, nothing is read."""
+    partition, at, end = window
     asked = wire.FindDecisions(wanted.topic, partition, at, end - at)
-    decided = _by_offset((await client.call(asked, wire.LetterDecisions)).decisions, at, end)
+    decided = _by_offset((await asker.call(asked, wire.LetterDecisions)).decisions, at, end)
     states = {_state_of(decided.get(offset)) for offset in range(at, end)}
     if wanted.state is not None and wanted.state not in states:
         return []
     found = list[DeadLetter]()
-    name = dead_letter_topic(wanted.topic)
-    async with client.read(name, partition=partition, start=at, end=end) as reader:
-        async for message in reader:
-            story = Story.from_headers(message.headers)
-            letter = _letter(wanted.topic, message, story, decided.get(message.offset))
-            if wanted.takes(letter, story):
-                found.append(letter)
+    for message in await read(dead_letter_topic(wanted.topic), partition, at, end):
+        story = Story.from_headers(message.headers)
+        letter = _letter(wanted.topic, message, story, decided.get(message.offset))
+        if wanted.takes(letter, story):
+            found.append(letter)
     return found
 
 

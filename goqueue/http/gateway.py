@@ -21,13 +21,14 @@ from goqueue.core.histogram import Histogram
 from goqueue.errors import GoQueueError
 from goqueue.http.members.seats import HttpSeats
 from goqueue.http.routes import ROUTES
-from goqueue.http.routing.reading import JSON_SIZE_MAX, check_media_type, parse_json, read_model
+from goqueue.http.routing.answers import retry_headers
+from goqueue.http.routing.reading import JSON_SIZE_MAX, check_encoding, check_media_type, parse_json, read_model
 from goqueue.http.routing.route import HttpCall, Route
-from goqueue.http.routing.table import RouteTable, parameters
+from goqueue.http.routing.table import OPTIONS, RouteTable, parameters
 from goqueue.http.routing.topics import TopicNames
 from goqueue.http.server.budget import ByteBudget
-from goqueue.http.server.connection import Budgets, HttpConnection
-from goqueue.http.server.errors import Bug, InvalidRequest, MethodNotAllowed, WrongServer, status_of
+from goqueue.http.server.connection import ENDINGS, Budgets, HttpConnection
+from goqueue.http.server.errors import Bug, InvalidRequest, MethodNotAllowed, Overloaded, WrongServer, status_of
 from goqueue.http.server.exchange import Exchange, Response
 from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers, refusal_of
 from goqueue.net.wire.errors import HandshakeRefused
@@ -37,8 +38,6 @@ BODIES_BYTES_MAX = ANSWERS_BYTES_MAX = 256 * 1024 * 1024
 DRAIN_SECONDS_MAX = 10.0
 CONNECTIONS_MAX = 1_000
 """The default of `http_connections_max`."""
-RETRY_AFTER = {429: "1", 503: "1"}
-"""Seconds until the client may try again."""
 METHODS, OTHER = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}), "other"
 """The methods that are told apart: a client may send any word."""
 NO_ROUTE = "none"
@@ -143,6 +142,8 @@ class _Client:
             route, values, query = self._find(exchange)
             path = route.path
             response = await self._respond(route, exchange, values, query)
+        except ENDINGS:
+            raise  # the client is gone, which is no bug
         except GoQueueError as error:
             response = refusal(exchange.request_id, error)
         except Exception:
@@ -155,7 +156,7 @@ class _Client:
         if exchange.status is not None:
             exchange.is_last |= response is not None  # it failed in the middle of its answer
         elif response is not None:
-            await exchange.answer(response)
+            await _answer(exchange, response)
         counts.note(exchange.head.method, path, exchange.status or 499, trio.current_time() - began)
 
     def _find(self, exchange: Exchange) -> tuple[Route, Mapping[str, str], Mapping[str, str]]:
@@ -179,8 +180,9 @@ class _Client:
         asked: Any = None
         if route.query is not None:
             asked = read_model(route.query, query, of_query=True)
-        elif query:
+        elif query and route.method != OPTIONS:
             raise InvalidRequest(f"{route.method} {route.path} has no parameter {next(iter(query))!r}")
+        check_encoding(exchange.head)
         if route.method == "POST":
             check_media_type(exchange.head, route.takes)
         body: Any = None
@@ -188,6 +190,13 @@ class _Client:
             body = read_model(route.body, parse_json(await exchange.body(JSON_SIZE_MAX)))
         ask = partial(self.session.call, request_id=exchange.request_id)
         return await route.handler(HttpCall(exchange, values, asked, body, ask, self._gateway))
+
+
+async def _answer(exchange: Exchange, response: Response) -> None:
+    try:
+        await exchange.answer(response)
+    except Overloaded as error:
+        await exchange.answer(refusal(exchange.request_id, error))
 
 
 def _target(target: bytes) -> str:
@@ -213,7 +222,7 @@ def refusal(request_id: str, error: GoQueueError) -> Response:
         "request_id": request_id,
     }
     status = status_of(error)
-    headers = {"retry-after": RETRY_AFTER[status]} if status in RETRY_AFTER else {}
+    headers = retry_headers(status)
     if isinstance(error, WrongServer):
         headers["goqueue-websocket"] = str(error.details["websocket"])
     if isinstance(error, MethodNotAllowed):

@@ -1,4 +1,4 @@
-"""A broker in memory, and clients that speak HTTP to it."""
+"""A broker in memory, and clients that speak HTTP to it. Every answer that they hear is held to the document."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -10,6 +10,7 @@ import orjson
 import trio
 
 from goqueue.testing.memory import HOST, PORT, Machine
+from tests.http.declared import check_declared
 
 HTTP_PORT = PORT + 1
 
@@ -49,7 +50,10 @@ class HttpClient:
         rest = self._parser.send(h11.EndOfMessage())
         if rest:
             await self.stream.send_all(rest)
-        return await self.answer()
+        answered = await self.answer()
+        kind = answered.headers.get("content-type", "")
+        check_declared(method, target, answered.status, kind, answered.body)
+        return answered
 
     async def answer(self) -> Answered:
         response, pieces = await self.head(), []

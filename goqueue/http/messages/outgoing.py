@@ -40,7 +40,7 @@ def value_in_json(value: bytes | None, form: Form) -> dict[str, Any]:
     if value is None:
         return {"value": None}
     if form is Form.JSON:
-        return {"value_json": orjson.Fragment(value)} if _is_json(value) else {"value_base64": base64_of(value)}
+        return {"value_json": _fragment(value)} if _is_json(value) else {"value_base64": base64_of(value)}
     if form is Form.TEXT:
         try:
             return {"value": value.decode()}
@@ -48,6 +48,11 @@ def value_in_json(value: bytes | None, form: Form) -> dict[str, Any]:
             return {"value_base64": base64_of(value)}
     text = None if form is Form.BASE64 else text_of(value)
     return {"value_base64": base64_of(value)} if text is None else {"value": text}
+
+
+def _fragment(value: bytes) -> orjson.Fragment:
+    """On one line: where JSON is more than one, the line ends mean nothing, but they would end an event."""
+    return orjson.Fragment(value.replace(b"\r", b" ").replace(b"\n", b" "))
 
 
 def _is_json(value: bytes) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+import trio
+
 from goqueue.client.reading.message import Message, Slice
 from goqueue.errors import DamagedData, GoQueueError, OffsetOutOfRange
 from goqueue.http.routing.topics import Ask, NamedTopic
@@ -19,6 +21,8 @@ from goqueue.storage.slices import Slices
 from goqueue.types import Microseconds, Offset
 
 FETCH_BYTES_MAX = 1024 * 1024
+TAKE_SECONDS_MAX = 5.0
+"""Limit of the search for the first message that a reader may see."""
 CURSOR_SIZE_MAX = 64 * 1024
 _CURSOR = re.compile(r"\d{1,10}:\d{1,19}(,\d{1,10}:\d{1,19})*", re.ASCII)
 
@@ -39,6 +43,8 @@ class TakenMessages:
     messages: list[Message]
     errors: dict[int, GoQueueError]
     """Partitions that cannot be read now; the others can."""
+    size: int = 0
+    """Of keys, values and headers."""
 
 
 class TopicReading:
@@ -50,17 +56,19 @@ class TopicReading:
         self._turn = turn
 
     async def take(self, count_max: int, bytes_max: int, wait_seconds: float, now: Microseconds) -> TakenMessages:
-        """What is there, at least one message unless there is none by then. A single partition that cannot be read
-        raises its error."""
-        taken = TakenMessages([], {})
-        room = bytes_max
+        """What is there, at least one message unless there is none by then. The error, if no partition can be
+        read."""
+        taken, room, began_at = TakenMessages([], {}), bytes_max, trio.current_time()
         while len(taken.messages) < count_max and room > 0:
-            wait = 0 if taken.messages else round(1_000 * wait_seconds)
-            before = len(taken.messages)
+            spent = trio.current_time() - began_at
+            wait = 0 if taken.messages else round(1_000 * max(0.0, wait_seconds - spent))
+            before = dict(self.positions)
             answer = await self._fetch(wait, min(room, FETCH_BYTES_MAX))
             room -= await self._take_from(answer, taken, count_max, room, now)
-            if len(taken.messages) == before:
-                break
+            if self.positions == before or spent > max(wait_seconds, TAKE_SECONDS_MAX):
+                break  # a stretch without messages for readers is passed over
+        if len(taken.errors) == len(self.positions) and not taken.messages:
+            raise next(iter(taken.errors.values()))
         return taken
 
     async def _fetch(self, wait_ms: int, bytes_max: int) -> list[tuple[int, FetchedPartition]]:
@@ -99,13 +107,11 @@ class TopicReading:
                 await slices.step()
             if is_whole:
                 self.positions[number] = max(self.positions[number], fetched.next_offset)
+        taken.size += size
         return size
 
     def _note(self, number: int, error: GoQueueError, taken: TakenMessages) -> None:
-        error = placed(error, self._topic.name, number, self.positions[number])
-        if len(self.positions) == 1 and not taken.messages:
-            raise error
-        taken.errors[number] = error
+        taken.errors[number] = placed(error, self._topic.name, number, self.positions[number])
 
 
 def size_of(message: Message) -> int:

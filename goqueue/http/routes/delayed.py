@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from goqueue.client.delayed import Delayed, DelayedQuestions, PagePosition, WhichDelayed
 from goqueue.http.routes.topics import PARTITION_ERRORS, number_in_path
@@ -62,7 +62,9 @@ class CancelAnswer(Model):
 class NewTime(Model):
     delay: float | None = None
     """Seconds from now."""
-    deliver_at: float | str | None = None
+    deliver_at: Annotated[float | str | None, Field(validation_alias=AliasChoices("deliver_at", "deliverAt"))] = (
+        None
+    )
     """A time: seconds since 1970, or ISO text."""
 
 

@@ -1,22 +1,22 @@
 """PublishRun: some messages in JSON, a message a line, or one message as it is."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import orjson
 from pydantic import Field
 
 from goqueue.client.producing.content import acks_of
 from goqueue.core.names import check_publishable
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, UnknownPartition
 from goqueue.http.messages.incoming import GatheredMessages, MessageGathering, read_message
-from goqueue.http.messages.publishing import PublishRun
+from goqueue.http.messages.publishing import PARTLY, PublishRun, error_in_json
 from goqueue.http.routes.topics import TOPIC_ERRORS, idempotency_key
-from goqueue.http.routing.answers import json_response
+from goqueue.http.routing.answers import json_response, retry_headers
 from goqueue.http.routing.reading import JSON_SIZE_MAX, media_type, parse_json
 from goqueue.http.routing.route import NDJSON, OCTETS, Body, HttpCall, Model, Route
-from goqueue.http.server.errors import BodyTooLarge, InvalidRequest
-from goqueue.http.server.exchange import JSON, Response
+from goqueue.http.server.errors import BodyTooLarge, InvalidRequest, status_of
+from goqueue.http.server.exchange import JSON, Exchange, Response
 from goqueue.net.wire.messages import DescribeTopics, Produce
 
 GROUP = "Messages"
@@ -140,70 +140,118 @@ async def _publish_body(call: HttpCall[PublishQuery, None]) -> Response:
 
 async def _publish_lines(call: HttpCall[PublishQuery, None]) -> None:
     """A message a line, published as they come; the answer has a line for each batch, with what failed in it. A
-    failure that concerns the whole body ends the answer, with its error as the last line."""
+    failure that concerns the rest of the body ends the answer, with its error as the last line."""
     exchange, name = call.exchange, idempotency_key(call.exchange)
     await call.gateway.topics.find(call.path["topic"], call.ask)  # an unknown topic is a 404
-    first, answer = 0, bytearray()
-    async for lines in _Lines(call):
-        answer += orjson.dumps(await _published_lines(call, lines, first, name)) + b"\n"
-        first += len(lines)
-        if len(answer) > ANSWER_BYTES:
-            if exchange.status is None:
-                await exchange.begin(Response(content_type=NDJSON))
-            await exchange.send(bytes(answer))
-            answer.clear()
-    if exchange.status is None:
-        await exchange.answer(Response(body=bytes(answer), content_type=NDJSON))
-        return
-    await exchange.send(bytes(answer))
-    await exchange.end()
+    reports, count = _Reports(exchange), 0
+    try:
+        async for lines in _Lines(exchange):
+            await reports.add(lines, await _published_lines(call, lines, count, name))
+            count += len(lines)
+    except GoQueueError as error:
+        if count == 0:
+            raise
+        await reports.add_error(error)
+    await reports.end()
 
 
 async def _published_lines(
-    call: HttpCall[PublishQuery, None], lines: Sequence[bytes], first: int, name: str | None
-) -> dict[str, Any]:
+    call: HttpCall[PublishQuery, None], lines: Sequence["Line"], first: int, name: str | None
+) -> PublishRun:
     messages, refused = list[Any](), dict[int, GoQueueError]()
-    for place, line in enumerate(lines):
+    for place, (_, text) in enumerate(lines):
         try:
-            messages.append(parse_json(line))
+            messages.append(parse_json(text))
         except GoQueueError as error:
             messages.append(None)
             refused[place] = error
-    done = await _published(call, messages, name, first, refused)
-    failed = [
-        {"line": first + place + 1, **result}
-        for place, result in enumerate(done.results)
-        if result and "code" in result
-    ]
-    return {"first": first + 1, "published": len(lines) - len(failed), "failed": failed}
+    return await _published(call, messages, name, first, refused)
+
+
+class Line(NamedTuple):
+    number: int
+    text: bytes
 
 
 class _Lines:
-    """The lines of a body, as many at a time as have come."""
+    """The lines of a body that have something in them, as many at a time as have come."""
 
-    def __init__(self, call: HttpCall[Any, Any]) -> None:
-        self._exchange = call.exchange
-        self._rest = b""
-        self._ready: Iterator[list[bytes]] = iter(())
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._number = 0
+        self._rest = bytearray()
+        self._ready: Iterator[list[Line]] = iter(())
         self._is_over = False
 
     def __aiter__(self) -> "_Lines":
         return self
 
-    async def __anext__(self) -> list[bytes]:
+    async def __anext__(self) -> list[Line]:
         while True:
             lines = next(self._ready, None)
             if lines is not None:
                 return lines
             if self._is_over:
                 raise StopAsyncIteration
+            self._exchange.keep(len(self._rest))
             part = await self._exchange.next_part()
             self._is_over = not part
-            *whole, self._rest = (self._rest + part).split(b"\n") if part else [self._rest, b""]
-            if len(self._rest) > JSON_SIZE_MAX:
-                raise BodyTooLarge(f"a line has at most {JSON_SIZE_MAX:,} bytes", limit=JSON_SIZE_MAX)
-            filled = [line for line in whole if line.strip()]
+            filled = [line for line in self._cut(part) if line.text.strip()]
             self._ready = iter([filled[at : at + LINES_MAX] for at in range(0, len(filled), LINES_MAX)])
+
+    def _cut(self, part: bytes) -> list[Line]:
+        """The lines that end in this part. A long line in many parts is not copied for each of them."""
+        self._rest += part
+        if len(self._rest) > JSON_SIZE_MAX + len(part):
+            raise BodyTooLarge(f"a line has at most {JSON_SIZE_MAX:,} bytes", limit=JSON_SIZE_MAX)
+        if part and b"\n" not in part:
+            return []
+        texts = bytes(self._rest).split(b"\n")
+        self._rest = bytearray(texts.pop() if part else b"")
+        lines = [Line(self._number + place, text) for place, text in enumerate(texts, 1)]
+        self._number += len(texts)
+        return lines
+
+
+class _Reports:
+    """The answer: a line for each batch. It has the status of all, unless it had to begin before their end."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._waiting = bytearray()
+        self._published = 0
+        self._statuses: set[int] = set()
+
+    async def add(self, lines: Sequence[Line], done: PublishRun) -> None:
+        failed = [
+            {"line": line.number, **result}
+            for line, result in zip(lines, done.results, strict=True)
+            if result and "code" in result
+        ]
+        published = len(lines) - len(failed)
+        self._published += published
+        self._statuses |= done.statuses
+        await self._write({"first": lines[0].number, "published": published, "failed": failed})
+
+    async def add_error(self, error: GoQueueError) -> None:
+        self._statuses.add(status_of(error))
+        await self._write({**error_in_json(error), "request_id": self._exchange.request_id})
+
+    async def _write(self, line: Mapping[str, Any]) -> None:
+        self._waiting += orjson.dumps(line) + b"\n"
+        if len(self._waiting) > ANSWER_BYTES:
+            if self._exchange.status is None:
+                await self._exchange.begin(Response(content_type=NDJSON))
+            await self._exchange.send(bytes(self._waiting))
+            self._waiting.clear()
+
+    async def end(self) -> None:
+        if self._exchange.status is None:
+            status = PARTLY if self._statuses and self._published else max(self._statuses, default=200)
+            await self._exchange.answer(Response(status, bytes(self._waiting), NDJSON, retry_headers(status)))
+            return
+        await self._exchange.send(bytes(self._waiting))
+        await self._exchange.end()
 
 
 # All of them
@@ -235,12 +283,18 @@ async def _publish(
     while True:
         topic = await topics.find(topic_name, call.ask)
         partitioner = topics.partitioner(topic, call.gateway.broker.environment.random)
-        gathering = MessageGathering(_now(call), partitioner, name, first)
-        done = PublishRun(call.ask, topic, acks, await gather(gathering))
+        gathered = await gather(MessageGathering(_now(call), partitioner, name, first))
+        if _misses_partitions(gathered) and await topics.look(topic_name, call.ask) != topic:
+            continue  # there are more by now
+        done = PublishRun(call.ask, topic, acks, gathered)
         await done.run()
         if not done.topic_is_gone:
             return done
         topics.forget(topic_name)  # it was made again under its name, or the next look says that it is gone
+
+
+def _misses_partitions(gathered: GatheredMessages) -> bool:
+    return any(isinstance(error, UnknownPartition) for error in gathered.refused.values())
 
 
 def _now(call: HttpCall[Any, Any]) -> int:

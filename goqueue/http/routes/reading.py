@@ -1,7 +1,8 @@
 """Reading without a group: a page at a time, one message, or a stream that goes on."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, cast
 
 import orjson
@@ -17,8 +18,9 @@ from goqueue.http.messages.reading import TakenMessages, TopicReading, cursor_of
 from goqueue.http.routes.topics import PARTITION_ERRORS, number_in_path
 from goqueue.http.routing.route import EVENTS, NDJSON, OCTETS, HttpCall, Model, Route
 from goqueue.http.routing.topics import NamedTopic
-from goqueue.http.server.errors import InvalidRequest, NotFound
+from goqueue.http.server.errors import InvalidRequest, NotAcceptable, NotFound
 from goqueue.http.server.exchange import JSON, Response
+from goqueue.net.wire.errors import GoingAway
 from goqueue.net.wire.messages import (
     DescribeTopics,
     Fetch,
@@ -36,6 +38,8 @@ LIMIT, LIMIT_MAX = 100, 1_000
 BYTES_MAX = 4 * 1024 * 1024
 BYTES_LIMIT = 16 * 1024 * 1024
 WAIT_SECONDS_MAX = 60.0
+REST_SECONDS = 1.0
+"""Partitions that cannot be read are not asked again by a stream for this long."""
 STREAM_WAIT_SECONDS = 15.0
 """A stream without messages for this long says that it is alive, where its form has a way to."""
 
@@ -177,6 +181,7 @@ async def read(call: HttpCall[ReadQuery, None]) -> Response | None:
         return None
     if not query.wait:
         await take()
+    call.exchange.reserve(found[0].size)
     return Response(body=await _page(found[0], reading, query.encoding))
 
 
@@ -187,6 +192,8 @@ async def _take(call: HttpCall[ReadQuery, None], reading: TopicReading, limit: i
     except UnknownTopic:
         call.gateway.topics.forget(call.path["topic"])
         raise
+    except GoingAway:
+        return TakenMessages([], {})  # whoever waited asks again elsewhere
 
 
 async def _page(taken: TakenMessages, reading: TopicReading, form: Form) -> bytes:
@@ -213,36 +220,42 @@ class _Stream:
         self._exchange = call.exchange
         accepted = b",".join(call.exchange.head.values(b"accept")).decode("latin-1")
         self._is_events = EVENTS in accepted
+        self._told: dict[int, str] = {}
+        """The partitions that cannot be read, with the codes."""
         if (
             not self._is_events
             and accepted
             and not any(each in accepted for each in (NDJSON, "*/*", "application/*"))
         ):
-            raise InvalidRequest(
-                f"a stream comes as {NDJSON} or {EVENTS}; ask for one of them in Accept", status=406
-            )
+            raise NotAcceptable(f"a stream comes as {NDJSON} or {EVENTS}; ask for one of them in Accept")
 
     async def run(self) -> None:
+        """What is there already comes first: if it cannot be read, that has its status."""
+        limit = self._call.query.limit
+        first = await _take(self._call, self._reading, LIMIT_MAX if limit is None else limit, 0)
         await self._exchange.begin(
             Response(content_type=EVENTS if self._is_events else NDJSON, headers={"cache-control": "no-store"})
         )
-        if await self._exchange.unless_gone(self._pass_on):
+        if self._exchange.head.method == "HEAD" or await self._exchange.unless_gone(
+            partial(self._pass_on, first, limit)
+        ):
             await self._exchange.end()
 
-    async def _pass_on(self) -> None:
-        left = self._call.query.limit
-        while left != 0:
-            taken = await self._next(LIMIT_MAX if left is None else left)
-            if taken is None:
-                return
+    async def _pass_on(self, taken: TakenMessages | None, left: int | None) -> None:
+        while taken is not None:
             await self._send(taken)
             left = None if left is None else left - len(taken.messages)
+            if left == 0:
+                return
+            taken = await self._next(taken, LIMIT_MAX if left is None else left)
 
-    async def _next(self, limit: int) -> TakenMessages | None:
+    async def _next(self, before: TakenMessages, limit: int) -> TakenMessages | None:
         """None when the broker goes away, or after an error, which is told."""
         found: list[TakenMessages] = []
 
         async def take() -> None:
+            if before.errors and not before.messages:
+                await trio.sleep(REST_SECONDS)
             found.append(await _take(self._call, self._reading, limit, STREAM_WAIT_SECONDS))
 
         try:
@@ -252,6 +265,15 @@ class _Stream:
             return None
         return found[0] if found else None
 
+    def _news_of(self, errors: Mapping[int, GoQueueError]) -> list[bytes]:
+        """Partitions that can no longer be read; each is told once."""
+        new = {number: error for number, error in errors.items() if self._told.get(number) != error.code}
+        self._told = {number: error.code for number, error in errors.items()}
+        return [
+            self._event("error", orjson.dumps({"partition": number, **error_in_json(error)}))
+            for number, error in new.items()
+        ]
+
     async def _send(self, taken: TakenMessages) -> None:
         lines, slices = list[bytes](), Slices()
         form = self._call.query.encoding
@@ -260,6 +282,7 @@ class _Stream:
         for message, place in zip(taken.messages, after, strict=True):
             lines.append(self._line(orjson.dumps(message_in_json(message, form)), place))
             await slices.step()
+        lines += self._news_of(taken.errors)
         if not lines and self._is_events:
             lines.append(b": nothing new\n\n")
         await self._exchange.send(b"".join(lines))
@@ -317,7 +340,12 @@ async def _one(call: HttpCall[Any, None]) -> Message:
     topic = await call.gateway.topics.find(call.path["topic"], call.ask)
     topic.check_partition(partition)
     reading = TopicReading(call.ask, topic, {partition: offset})
-    found = await reading.take(1, BYTES_LIMIT, 0, call.gateway.broker.environment.clock.now())
+    try:
+        found = await reading.take(1, BYTES_LIMIT, 0, call.gateway.broker.environment.clock.now())
+    except UnknownTopic:  # it was made again under its name, or this says that it is gone
+        topic = await call.gateway.topics.look(call.path["topic"], call.ask)
+        reading = TopicReading(call.ask, topic, {topic.check_partition(partition): offset})
+        found = await reading.take(1, BYTES_LIMIT, 0, call.gateway.broker.environment.clock.now())
     if not found.messages or found.messages[0].offset != offset:
         raise NotFound(
             f"there is no message at offset {offset} of {topic.name}/{partition}: it was compacted or has expired,"
@@ -326,7 +354,7 @@ async def _one(call: HttpCall[Any, None]) -> Message:
     return found.messages[0]
 
 
-PAGE_ERRORS = (*PARTITION_ERRORS, "offset_out_of_range", "damaged_data", "data_lost", "going_away")
+PAGE_ERRORS = (*PARTITION_ERRORS, "offset_out_of_range", "damaged_data", "data_lost")
 ONE = "/topics/{topic}/partitions/{partition}/messages/{offset}"
 _PAGE = Route(
     "GET",
@@ -337,7 +365,7 @@ _PAGE = Route(
     query=ReadQuery,
     answer=ReadAnswer,
     gives=(JSON, NDJSON, EVENTS),
-    errors=PAGE_ERRORS,
+    errors=(*PAGE_ERRORS, "not_acceptable"),
     asks=(DescribeTopics, OffsetAtTime, Fetch),
     example="'$URL/topics/orders/messages?limit=10'",
 )

@@ -25,11 +25,13 @@ EVERYWHERE = {
     413: ("too_large",),
     415: ("unsupported_media_type",),
     429: ("too_many_requests",),
+    431: ("head_too_large",),
     500: ("internal_error", "storage_error"),
     503: ("unavailable", "overloaded", "going_away", "actor_died"),
 }
 """Codes with which any route may answer, by status."""
-OF_HTTP = {"in_flight_full": 429, "not_found": 404}
+OF_HTTP = {"in_flight_full": 429, "not_acceptable": 406, "not_found": 404}
+PARTLY = 207
 REFERENCE = "#/components/schemas/{model}"
 _PARAMETER = re.compile(r"{(\w+)}")
 
@@ -163,12 +165,22 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
         answers[str(status)] = {"description": text}
         if status != 204:
             answers[str(status)]["content"] = _answer_content(route, schemas)
-    refused = {"application/json": {"schema": schemas[ErrorAnswer, "serialization"]}}
+    refused: dict[str, Any] = {JSON: {"schema": _refused(route, schemas)}}
+    if PARTLY in route.also and NDJSON in route.gives:
+        refused[NDJSON] = {"schema": {}}
     for status, codes in sorted(refusals(route).items()):
         content = refused
         if str(status) not in answers:
             answers[str(status)] = {"description": ", ".join(f"`{code}`" for code in codes), "content": content}
     return answers
+
+
+def _refused(route: Route, schemas: Schemas) -> Any:
+    """Where each part of a request has an outcome of its own, all of them may have failed."""
+    error = schemas[ErrorAnswer, "serialization"]
+    if PARTLY in route.also and route.answer is not None:
+        return {"anyOf": [error, schemas[route.answer, "serialization"]]}
+    return error
 
 
 def _answer_content(route: Route, schemas: Schemas) -> dict[str, Any]:

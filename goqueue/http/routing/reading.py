@@ -4,6 +4,7 @@ A bound in bytes alone would let a small hostile body stop the broker: a mebibyt
 as long to parse as one of honest messages. So brackets and braces are counted first, which costs next to nothing.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -36,6 +37,8 @@ def parse_json(data: bytes) -> Any:
 
 def read_model(model: type[ModelT], values: Any, *, of_query: bool = False) -> ModelT:
     """Text of a query becomes the number or the truth that its field wants; JSON has its own types."""
+    if not isinstance(values, Mapping):
+        raise InvalidRequest(f"the body is an object, not {type(values).__name__}")
     try:
         return model.model_validate(values, strict=None if of_query else True)
     except ValidationError as error:
@@ -65,10 +68,13 @@ def media_type(head: Head) -> str:
     return values[0].decode("latin-1").partition(";")[0].strip().lower() if values else ""
 
 
-def check_media_type(head: Head, takes: tuple[str, ...]) -> None:
-    """Pages of other sites can send forms and plain text without being asked; no route takes these."""
+def check_encoding(head: Head) -> None:
     if head.values(b"content-encoding"):
         raise UnsupportedMediaType("bodies are not compressed here; leave out Content-Encoding")
+
+
+def check_media_type(head: Head, takes: tuple[str, ...]) -> None:
+    """Pages of other sites can send forms and plain text without being asked; no route takes these."""
     given = media_type(head)
     if given in takes:
         return
@@ -83,4 +89,4 @@ def check_media_type(head: Head, takes: tuple[str, ...]) -> None:
     )
 
 
-__all__ = ["JSON", "JSON_SIZE_MAX", "check_media_type", "media_type", "parse_json", "read_model"]
+__all__ = ["JSON", "JSON_SIZE_MAX", "check_encoding", "check_media_type", "media_type", "parse_json", "read_model"]

@@ -50,7 +50,7 @@ Handler: TypeAlias = Callable[[HttpCall[Any, Any]], Awaitable[Response | None]]
 """None: it has answered by itself, in pieces."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Route:
     method: str
     path: str
@@ -77,5 +77,7 @@ class Route:
     """The arguments of a curl command; `$URL` is the broker's address."""
     documented: tuple[type["Body"], ...] = ()
     """Bodies that the handler reads by itself, for the reference."""
+    is_safe: bool = True
+    """`HEAD` may be asked where `GET` is. False: that would take something, and nobody would get it."""
     is_open: bool = False
     """Asks for neither Host nor Origin: for probes, which call by whatever address they have."""

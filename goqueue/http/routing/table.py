@@ -6,12 +6,15 @@ is no name, and nothing is redirected. `/v1/…` is the same as `/…`.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from goqueue.http.routing.route import Route
+from goqueue.http.routing.route import HttpCall, Route
 from goqueue.http.server.errors import InvalidRequest, MethodNotAllowed, NotFound
+from goqueue.http.server.exchange import Response
 
 VERSION = "v1"
+OPTIONS = "OPTIONS"
 PARAMETERS_MAX = 100
 
 
@@ -49,7 +52,7 @@ class RouteTable:
         place = _find(self._root, [decoded(each) for each in segments], 0, values)
         if place is None:
             raise NotFound(f"there is nothing at {path}; /docs lists every path")
-        route = place.routes.get("GET" if method == "HEAD" else method)
+        route = _route_for(method, place.routes)
         if route is None:
             allowed = ", ".join(allowed_methods(place.routes))
             raise MethodNotAllowed(f"{path} takes {allowed}, not {method}", allow=allowed)
@@ -57,8 +60,28 @@ class RouteTable:
         return route, dict(zip(names, values, strict=True))
 
 
+def _route_for(method: str, routes: Mapping[str, Route]) -> Route | None:
+    if method == OPTIONS:
+        return _options_of(routes)
+    if method == "HEAD":
+        route = routes.get("GET")
+        return route if route is not None and route.is_safe else None
+    return routes.get(method)
+
+
 def allowed_methods(routes: Mapping[str, Route]) -> list[str]:
-    return sorted({*routes, "OPTIONS", *(["HEAD"] if "GET" in routes else [])})
+    return sorted({*routes, OPTIONS, *(["HEAD"] if _route_for("HEAD", routes) else [])})
+
+
+def _options_of(routes: Mapping[str, Route]) -> Route:
+    """Says which methods there are, and nothing that would let a page of another site use them."""
+    first = next(iter(routes.values()))
+    headers = {"allow": ", ".join(allowed_methods(routes))}
+
+    async def answer(_: HttpCall[Any, Any]) -> Response:
+        return Response(204, headers=headers)
+
+    return Route(OPTIONS, first.path, answer, "", first.group, is_open=first.is_open)
 
 
 def _find(place: _Place, segments: list[str], at: int, values: list[str]) -> _Place | None:
@@ -111,6 +134,8 @@ def parameters(query: str) -> dict[str, str]:
         name = decoded(name, plus_is_space=True)
         if name in found:
             raise InvalidRequest(f"the parameter {name!r} stands twice in the query")
+        if not name and value:
+            raise InvalidRequest(f"the query has {piece!r}, which names no parameter")
         if name:
             found[name] = decoded(value, plus_is_space=True)
     return found

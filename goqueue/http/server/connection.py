@@ -1,8 +1,9 @@
 """A connection of an HTTP client: one request after the other, each with its answer.
 
 Nothing that a client does or leaves undone holds up another one, or a shutdown: a head, a body and the taking of an
-answer have a deadline each, and whoever misses it is cut off. One cancel scope has all of these deadlines; it moves
-from step to step. While a handler works, there is none, as handlers bound their own time.
+answer have a deadline each, and whoever misses it is cut off. One cancel scope has the deadlines of heads and
+answers; it moves from step to step. A body that comes too slowly is refused to the handler that reads it. While a
+handler works, there is no deadline, as handlers bound their own time.
 """
 
 import math
@@ -16,7 +17,7 @@ import trio
 from goqueue.errors import GoQueueError
 from goqueue.http.server.budget import ByteBudget
 from goqueue.http.server.errors import RequestTimedOut
-from goqueue.http.server.exchange import Exchange, Response
+from goqueue.http.server.exchange import SKIPPED_BYTES_MAX, Exchange, Response
 from goqueue.http.server.machine import (
     BODY_END,
     HEAD_SIZE_MAX,
@@ -76,9 +77,12 @@ class HttpConnection:
         self._patience = trio.CancelScope()
         self._slices = Slices()
         self._requests = 0
-        self._body_bytes = 0
-        """Bytes of the request that is being served, taken from the budget."""
-        self._body_began_at = 0.0
+        self._kept_bytes = 0
+        """Bytes of the body that is being read, taken from the budget."""
+        self._reserved_bytes = 0
+        """Bytes of the answer that is being made, likewise."""
+        self._body_patience = 0.0
+        """Seconds that the rest of the body may be waited for."""
         self._is_idle = True
         self._awaits_request = False
 
@@ -91,7 +95,6 @@ class HttpConnection:
             if self._patience.cancelled_caught and self._awaits_request:
                 await self._last_words(RequestTimedOut("the request came too slowly; send it in one go"))
         finally:
-            self._budgets.bodies.give_back(self._body_bytes)
             await trio.aclose_forcefully(self._stream)
 
     def leave(self) -> None:
@@ -102,13 +105,13 @@ class HttpConnection:
 
     async def _exchange(self) -> bool:
         """One request. Returns whether another one may come."""
+        exchange: Exchange | None = None
         try:
             head = await self._next_head()
             if head is None:
                 return False
-            self._requests += 1
-            exchange = Exchange(self, head, f"{self._number:x}-{self._requests}", self._address)
-            self._body_began_at = trio.current_time()
+            exchange = self._new_exchange(head)
+            self._body_patience = BODY_SECONDS
             await self._serve(exchange)
             if exchange.status is None or exchange.is_last or exchange.has_unread_body or self.leaving.is_set():
                 await self._linger()
@@ -118,11 +121,19 @@ class HttpConnection:
             await self._linger()
             return False
         except GoQueueError as error:  # the request cannot be read, or the rest of its body
-            await self._last_words(error)
+            if exchange is None or exchange.status is None:
+                await self._last_words(error)
+            else:  # it has its answer
+                await self._linger()
             return False
         finally:
-            self._budgets.bodies.give_back(self._body_bytes)
-            self._body_bytes = 0
+            self.keep(0)
+            self._budgets.answers.give_back(self._reserved_bytes)
+            self._reserved_bytes = 0
+
+    def _new_exchange(self, head: Head) -> Exchange:
+        self._requests += 1
+        return Exchange(self, head, f"{self._number:x}-{self._requests}", self._address)
 
     async def _next_head(self) -> Head | None:
         self._is_idle = not self._machine.has_begun
@@ -146,11 +157,19 @@ class HttpConnection:
             return b""
         size = len(event.data)
         self._budgets.bodies.take(size)
-        self._body_bytes += size
+        self._kept_bytes += size
         return event.data
 
+    def keep(self, size: int) -> None:
+        self._budgets.bodies.give_back(self._kept_bytes - size)
+        self._kept_bytes = size
+
+    def reserve(self, size: int) -> None:
+        self._budgets.answers.take(size)
+        self._reserved_bytes += size
+
     async def send(self, data: bytes) -> None:
-        size = len(data) if len(data) > SMALL_ANSWER_BYTES else 0
+        size = max(0, len(data) - self._reserved_bytes) if len(data) > SMALL_ANSWER_BYTES else 0
         with self._budgets.answers.holding(size), self._within(ANSWER_SECONDS + len(data) / PACE_BYTES):
             await self._stream.send_all(data)
 
@@ -185,20 +204,23 @@ class HttpConnection:
     # Bodies
 
     async def _next_of_body(self) -> Event:
+        """Only the time in which the client is waited for counts, not that in which a handler works."""
         while True:
             await self._slices.step()  # a body of tiny chunks holds up nobody
             event = self._machine.next_event() if self._machine.is_in_body else BODY_END
             if event is not NEEDS_DATA:
+                self._body_patience += len(event.data) / PACE_BYTES if isinstance(event, BodyPart) else 0.0
                 return event
-            pace = self._body_began_at + BODY_SECONDS + self._body_bytes / PACE_BYTES
-            self._awaits_request = True
-            with self._until(pace):
+            began_at = trio.current_time()
+            with trio.move_on_after(self._body_patience) as patience:
                 self._machine.receive(await self._stream.receive_some(RECEIVE_SIZE))
-            self._awaits_request = False
+            self._body_patience -= trio.current_time() - began_at
+            if patience.cancelled_caught:
+                raise RequestTimedOut("the body of the request came too slowly; send it in one go")
 
     async def _skip_body(self) -> bool:
         """Read what the handler left of the body, if it is little; else the connection ends."""
-        left = LINGER_BYTES_MAX
+        left = SKIPPED_BYTES_MAX
         while self._machine.is_in_body and left > 0:
             event = await self._next_of_body()
             left -= len(event.data) if isinstance(event, BodyPart) else 0
@@ -210,8 +232,7 @@ class HttpConnection:
         """To a client whose request was not understood. Nobody knows where its next one begins."""
         with trio.move_on_after(LINGER_SECONDS_MAX), suppress(*ENDINGS):
             head = Head("GET", b"", (), 0, is_last=True, knows_chunks=False, expects_continue=False)
-            self._requests += 1
-            exchange = Exchange(self, head, f"{self._number:x}-{self._requests}", self._address)
+            exchange = self._new_exchange(head)
             await exchange.answer(self._refuse(exchange.request_id, error))
             await self._linger()
 

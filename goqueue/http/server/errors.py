@@ -5,7 +5,6 @@ codes are those of the wire, and a few of HTTP's own, which no client library ev
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from goqueue.errors import GoQueueError
 
@@ -16,21 +15,16 @@ class HttpError(GoQueueError):
     code = "invalid_request"
     status = 400
 
-    def __init__(self, message: str, *, status: int | None = None, **details: Any) -> None:
-        super().__init__(message, **details)
-        if status is not None:
-            self.status = status
-
 
 class InvalidRequest(HttpError):
     """The request cannot be understood: its head, its JSON, one of its fields."""
 
 
 class UnsupportedRequest(HttpError):
-    """Another version or coding of HTTP."""
+    """Another version of HTTP."""
 
     code = "unsupported_request"
-    status = 501
+    status = 505
 
 
 class NotFound(HttpError):
@@ -45,6 +39,13 @@ class MethodNotAllowed(HttpError):
 
     code = "method_not_allowed"
     status = 405
+
+
+class NotAcceptable(HttpError):
+    """The route gives none of the media types that the request accepts."""
+
+    code = "not_acceptable"
+    status = 406
 
 
 class RequestTimedOut(HttpError):

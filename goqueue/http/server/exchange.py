@@ -6,11 +6,13 @@ from typing import Protocol
 
 import trio
 
-from goqueue.http.server.errors import BodyTooLarge, HttpError
+from goqueue.http.server.errors import BodyTooLarge, HttpError, Overloaded
 from goqueue.http.server.machine import CONTINUE, LAST_CHUNK, Head, answer_head, chunk
 
 JSON = "application/json"
 NO_BODY = (204, 304)
+SKIPPED_BYTES_MAX = 256 * 1024
+"""Limit of what is read of a body that nobody wants, to keep the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,10 @@ class Carrier(Protocol):
     """Set when the broker is going away: what is open for long ends soon."""
 
     async def next_part(self) -> bytes: ...
+
+    def keep(self, size: int) -> None: ...
+
+    def reserve(self, size: int) -> None: ...
 
     async def send(self, data: bytes) -> None: ...
 
@@ -61,12 +67,13 @@ class Exchange:
     async def body(self, size_max: int) -> bytes:
         """The whole body. `BodyTooLarge` as soon as it is known to be larger."""
         self._check_size(self.head.length or 0, size_max)
-        parts, size = [], 0
+        data = bytearray()  # no list of parts: these may be tiny
         while part := await self.next_part():
-            size += len(part)
-            self._check_size(size, size_max)
-            parts.append(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            self._check_size(len(data) + len(part), size_max)
+            if len(part) == self.head.length:
+                return part
+            data += part
+        return bytes(data)
 
     def _check_size(self, size: int, size_max: int) -> None:
         if size > size_max:
@@ -85,10 +92,17 @@ class Exchange:
             self.is_last = True
             raise
 
+    def keep(self, size: int) -> None:
+        """Only so many bytes of the body are still kept; a body that is read by parts has no limit in all."""
+        self._carrier.keep(size)
+
     @property
     def has_unread_body(self) -> bool:
-        """The client waits for leave to send its body, and got none: it may send it or not."""
-        return self.head.expects_continue and not self._has_begun_body
+        """The client waits for leave to send its body, and got none: it may send it or not. Or there is more to
+        come than is worth reading."""
+        return not self._has_begun_body and (
+            self.head.expects_continue or (self.head.length or 0) > SKIPPED_BYTES_MAX
+        )
 
     async def unless_gone(
         self, work: Callable[[], Awaitable[None]], on_gone: Callable[[], None] | None = None
@@ -99,6 +113,10 @@ class Exchange:
 
     # The answer
 
+    def reserve(self, size: int) -> None:
+        """An answer of about this size is being made. `Overloaded` if there is no room for it."""
+        self._carrier.reserve(size)
+
     async def answer(self, response: Response) -> None:
         status, body = self._begin(response.status), response.body
         head = answer_head(
@@ -106,7 +124,7 @@ class Exchange:
         )
         try:
             await self._carrier.send(head + body if self.head.method != "HEAD" else head)
-        except HttpError:  # nothing was sent: there are too many answers under way
+        except Overloaded:  # nothing of it was sent
             self.status = None
             raise
 

@@ -1,9 +1,9 @@
 """The server's end of one HTTP connection, without its socket: bytes in, events out.
 
-h11 parses. What it reads leniently is refused before it sees it, because a proxy in front of the broker may read it
-in another way, and then the two disagree where one request ends and the next begins (request smuggling): two
-lengths, a length beside chunks, line ends without CR, folded lines. Answers are composed here, byte by byte: there
-are two kinds only, one whose length is known and one in chunks.
+h11 parses heads. What it reads leniently is refused before it sees it, because a proxy in front of the broker may
+read it in another way, and then the two disagree where one request ends and the next begins (request smuggling):
+two lengths, a length beside chunks, line ends without CR, folded lines. Answers are composed here, byte by byte:
+there are two kinds only, one whose length is known and one in chunks.
 
     head, (body part)*, body end, then the next head: each after the request before it was answered
 
@@ -19,11 +19,12 @@ from typing import TypeAlias
 
 import h11
 
+from goqueue.http.server.bodies import Body, ChunkedBody, LengthBody
 from goqueue.http.server.errors import HeadTooLarge, InvalidRequest, UnsupportedRequest
 
 HEAD_SIZE_MAX = 16 * 1024
 PARSED_SIZE_MAX = 2 * HEAD_SIZE_MAX
-"""Limit of what h11 keeps of a head or of a line between chunks. A head arrives there whole."""
+"""Limit of what h11 keeps of a head, which arrives there whole."""
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -31,6 +32,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 _LENGTH_NAME = re.compile(rb"\r\ncontent-length[ \t]*:", re.IGNORECASE)
 _CODING_NAME = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
+_TOKEN = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]")
 _FOLDED = re.compile(rb"\r\n[ \t]")
 _STATUS_LINES = {
     each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus if each.value >= 200
@@ -81,15 +83,15 @@ Event: TypeAlias = Head | BodyPart | BodyEnd | NeedsData | Ended
 class HttpMachine:
     def __init__(self) -> None:
         self._buffer = bytearray()
-        """Bytes from the head on of the next request."""
-        self._parser: h11.Connection | None = None
-        """Parses the request whose body is arriving."""
+        """What has come and was not told yet."""
+        self._body: Body | None = None
+        """The body that is arriving."""
         self._is_over = False
 
     @property
     def is_in_body(self) -> bool:
         """The head was told, and the end of the body was not."""
-        return self._parser is not None
+        return self._body is not None
 
     @property
     def has_begun(self) -> bool:
@@ -100,16 +102,10 @@ class HttpMachine:
         """Bytes of the client; none at all is its end."""
         if not data:
             self._is_over = True
-        if self._parser is None:
-            self._buffer += data
-        else:
-            self._parser.receive_data(bytes(data))
+        self._buffer += data
 
     def next_event(self) -> Event:
-        try:
-            return self._next_head() if self._parser is None else self._next_part(self._parser)
-        except h11.RemoteProtocolError as error:
-            raise InvalidRequest(f"this is not HTTP/1.1: {error}") from error
+        return self._next_head() if self._body is None else self._next_part(self._body)
 
     def _next_head(self) -> Event:
         buffer = self._buffer
@@ -119,48 +115,45 @@ class HttpMachine:
         if end < 0:
             return self._wait_for_head()
         raw = bytes(buffer[: end + 4])
-        _check_raw(raw)
-        parser = h11.Connection(h11.SERVER, max_incomplete_event_size=PARSED_SIZE_MAX)
-        parser.receive_data(raw)
-        request = parser.next_event()
-        assert isinstance(request, h11.Request), "the head is complete"
-        head = _head(raw, request)
-        rest = bytes(buffer[end + 4 :])
-        buffer.clear()
-        self._parser = parser
-        if rest:
-            parser.receive_data(rest)
-        if self._is_over:
-            parser.receive_data(b"")
+        head = _head(raw)
+        del buffer[: end + 4]
+        self._body = ChunkedBody() if head.length is None else LengthBody(head.length)
         return head
 
     def _wait_for_head(self) -> Event:
+        if self._buffer:
+            _check_lines(bytes(self._buffer[:HEAD_SIZE_MAX]))
         if len(self._buffer) >= HEAD_SIZE_MAX:
             raise HeadTooLarge(f"the head of a request has at most {HEAD_SIZE_MAX:,} bytes; send fewer headers")
-        if b"\n" in self._buffer and b"\r" not in self._buffer:
-            raise InvalidRequest("lines end with CR and LF")
         if not self._is_over:
             return NEEDS_DATA
         if self._buffer:
             raise InvalidRequest("the connection ended within the head of a request")
         return ENDED
 
-    def _next_part(self, parser: h11.Connection) -> Event:
-        event = parser.next_event()
-        if isinstance(event, h11.Data):
-            return BodyPart(bytes(event.data))
-        if isinstance(event, h11.EndOfMessage):
-            rest, _ = parser.trailing_data
-            self._parser = None
-            self._buffer += rest
-            return BODY_END
-        return NEEDS_DATA
+    def _next_part(self, body: Body) -> Event:
+        part = body.take(self._buffer)
+        if part:
+            return BodyPart(part)
+        if part is None:
+            if self._is_over:
+                raise InvalidRequest("the connection ended within the body of a request")
+            return NEEDS_DATA
+        self._body = None
+        return BODY_END
+
+
+def _check_lines(head: bytes) -> None:
+    """Of a head that may be cut anywhere."""
+    if head != b"\r" and not _TOKEN.match(head):
+        raise InvalidRequest("this is not HTTP/1.1, which begins with a method; here is no TLS either")
+    lines = head.count(b"\r\n")
+    if not lines == head.count(b"\n") == head.count(b"\r") - head.endswith(b"\r"):
+        raise InvalidRequest("lines end with CR and LF, and neither stands anywhere else")
 
 
 def _check_raw(head: bytes) -> None:
-    lines = head.count(b"\r\n")
-    if not lines == head.count(b"\r") == head.count(b"\n"):
-        raise InvalidRequest("lines end with CR and LF, and neither stands anywhere else")
+    _check_lines(head)
     if b"\0" in head:
         raise InvalidRequest("a head has no NUL in it")
     if _FOLDED.search(head):
@@ -170,11 +163,25 @@ def _check_raw(head: bytes) -> None:
         raise InvalidRequest("a request has one Content-Length, a plain number, or comes in chunks, not both")
 
 
-def _head(raw: bytes, request: h11.Request) -> Head:
+def _parsed(raw: bytes) -> h11.Request:
+    parser = h11.Connection(h11.SERVER, max_incomplete_event_size=PARSED_SIZE_MAX)
+    parser.receive_data(raw)
+    try:
+        request = parser.next_event()
+    except h11.RemoteProtocolError as error:
+        why = str(error).partition(": bytearray")[0]
+        raise InvalidRequest(f"this is not HTTP/1.1: {why}") from error
+    assert isinstance(request, h11.Request), "the head is complete"
+    return request
+
+
+def _head(raw: bytes) -> Head:
+    _check_raw(raw)
+    request = _parsed(raw)
     headers = [(bytes(name), bytes(value)) for name, value in request.headers]
     version = bytes(request.http_version)
     if version not in (b"1.1", b"1.0"):
-        raise UnsupportedRequest("this server speaks HTTP/1.1", status=505)
+        raise UnsupportedRequest("this server speaks HTTP/1.1")
     is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
     if is_chunked and version == b"1.0":
         raise InvalidRequest("HTTP/1.0 knows no chunks; send a Content-Length")

@@ -71,7 +71,8 @@ def _parameters(error: GoQueueError) -> tuple[str, ...]:
     """The arguments of a class that has a constructor of its own; its attributes bear their names."""
     if type(error).__init__ is GoQueueError.__init__:
         return ()
-    return tuple(name for name in signature(type(error)).parameters if name not in ("message", "records"))
+    parameters = signature(type(error)).parameters
+    return tuple(name for name in parameters if name not in ("message", "records", "details"))
 
 
 def _own_attributes(error: GoQueueError) -> dict[str, object]:

@@ -51,7 +51,7 @@ async def test_what_is_wrong_is_named(autojump_clock: MockClock) -> None:
             ({"name": 5}, "name"),
             ({}, "name is missing"),
             (b"{", "not JSON"),
-            ([], "dict"),
+            ([], "object"),
         ]:
             refused = await client.ask("POST", "/topics", body)
             assert (refused.status, refused.json()["code"]) == (400, "invalid_request"), refused.body

@@ -1,0 +1,49 @@
+"""Holds every answer to the OpenAPI document: its status is declared for its route, its body is as declared."""
+
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import orjson
+
+from goqueue.http.routes import ROUTES
+from goqueue.http.routing.openapi import document
+from goqueue.http.routing.route import Route
+from goqueue.http.routing.table import RouteTable
+from goqueue.http.server.errors import HttpError
+from goqueue.http.server.exchange import JSON
+
+TABLE = RouteTable(ROUTES)
+ERROR_FIELDS = {"code", "message", "retryable", "details", "request_id"}
+
+
+@cache
+def the_document() -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(orjson.dumps(document(ROUTES, "0")))
+    return found
+
+
+def check_declared(method: str, target: str, status: int, content_type: str, body: bytes) -> None:
+    path, _, _ = target.partition("?")
+    try:
+        route, _ = TABLE.find(method, path)
+    except HttpError:
+        assert set(orjson.loads(body)) == ERROR_FIELDS
+        return
+    if method in ("HEAD", "OPTIONS"):
+        return
+    declared = the_document()["paths"][route.path][route.method.lower()]["responses"]
+    assert str(status) in declared, f"{method} {route.path} does not declare {status}: {body[:300]!r}"
+    content = declared[str(status)].get("content", {})
+    assert content or status == 204, f"{method} {route.path} declares nothing to read for {status}"
+    if content:
+        assert content_type in content, f"{method} {route.path} declares no {content_type} for {status}"
+    if content_type == JSON and body:
+        _validator(route, str(status)).validate(orjson.loads(body))
+
+
+@cache
+def _validator(route: Route, status: str) -> jsonschema_rs.Validator:
+    responses = the_document()["paths"][route.path][route.method.lower()]["responses"]
+    schema = responses[status]["content"][JSON]["schema"]
+    return jsonschema_rs.Draft202012Validator({**schema, "components": the_document()["components"]})
