@@ -23,6 +23,7 @@ from goqueue.client.reading.message import Message, Published
 from goqueue.client.reading.reader import Reader
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import Worker, worker
+from goqueue.core.health import Health, HealthReason
 from goqueue.errors import (
     BufferFull,
     Closed,
@@ -90,6 +91,8 @@ __all__ = [
     "GroupMember",
     "GroupPartition",
     "HandlerCannotRun",
+    "Health",
+    "HealthReason",
     "HeldSegments",
     "InvalidConfig",
     "InvalidMessage",

@@ -50,6 +50,7 @@ class Client:
     purge = forwarded(TrioClient.purge)
     delete_before = forwarded(TrioClient.delete_before)
     restore_partition = forwarded(TrioClient.restore_partition)
+    health = forwarded(TrioClient.health)
     stats = forwarded(TrioClient.stats)
 
     # Publishing

@@ -12,6 +12,7 @@ from goqueue.cli.program.running import Program
 FILES = {
     "backup": "backup.commands",
     "bench": "bench.commands",
+    "check": "check",
     "config": "config",
     "consume": "messages.consume",
     "delayed": "delayed",

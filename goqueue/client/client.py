@@ -26,6 +26,7 @@ from goqueue.client.groups import (
     resetting,
     skipping,
 )
+from goqueue.client.health import health_of
 from goqueue.client.letters import (
     DeadLetterCounts,
     DeadLetterPage,
@@ -52,6 +53,7 @@ from goqueue.client.reading.message import Message, Published
 from goqueue.client.reading.reader import Reader, Start
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.streaming.outside import commit_from_outside
+from goqueue.core.health import Health
 from goqueue.core.names import check_group_name, check_publishable, check_topic_name
 from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
@@ -136,6 +138,11 @@ class Client(Connected):
         check_topic_name(topic, by_broker=True)
         request = wire.RestorePartition(topic, partition, accept_loss, at_least)
         return RestoredPartition(*await self.call(request, wire.PartitionRestored))
+
+    async def health(self, *, for_publish: bool = False) -> Health:
+        """Whether the broker serves, and what impairs it. `for_publish`: whether it takes publishes, too."""
+        asked = wire.CheckHealth(check_flag("for_publish", for_publish))
+        return health_of(await self.call(asked, wire.HealthReport))
 
     async def stats(self) -> Mapping[str, Any]:
         return (await self.call(wire.Stats(), wire.StatsReport)).counters

@@ -1,6 +1,6 @@
 """A broker with open ports, as `goqueue serve` runs it."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from errno import EADDRINUSE
@@ -18,6 +18,7 @@ from goqueue.environment import Environment
 from goqueue.errors import CannotListen
 from goqueue.http.gateway import CONNECTIONS_MAX as HTTP_CONNECTIONS_MAX
 from goqueue.http.gateway import Gateway
+from goqueue.http.starting import StartingGateway
 from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers
 from goqueue.nursery import PlainNursery
 from goqueue.tcp import TcpListener
@@ -47,14 +48,19 @@ async def serving(
     allowed_callers: AllowedCallers = NOBODY_ELSE,
     process: Process | None = None,
 ) -> AsyncIterator[Ports]:
-    """Open both ports once the broker is ready; at the end close them, let clients finish, stop in order (G15)."""
+    """Open both ports; at the end close them, let clients finish, stop in order (G15).
+
+    The HTTP port is open from the beginning and answers probes while the broker starts. The block is entered when
+    the broker is ready and both ports accept."""
     own: list[Address] = []
     async with (
+        _listening(environment, http, "--http") as requests,
+        _answering_probes(requests, http_connections_max) as end_of_start,
         running_broker(environment, data, node=node, disk_free_min=disk_free_min, process=process) as broker,
         _listening(environment, listen, "--listen") as websockets,
-        _listening(environment, http, "--http") as requests,
         PlainNursery() as clients,
     ):
+        await end_of_start()
         listener = WebsocketListener(broker, lambda: own, allowed_callers)
         gateway = Gateway(broker, lambda: own, allowed_callers)
         own += [_address(websockets, listen), _address(requests, http)]
@@ -66,10 +72,44 @@ async def serving(
         clients.start_soon(_accept, accepting, doors, clients)
         clients.start_soon(listener.look_after_all)
         yield Ports(own[0], own[1], broker.start)
+        broker.leaving.set()
         accepting.cancel()
         async with trio.open_nursery() as draining:
             draining.start_soon(listener.drain)
             draining.start_soon(gateway.drain)
+        clients.cancel_scope.cancel()
+
+
+class _Lent(trio.abc.Listener[Stream]):
+    """A listener that stays open when those who accept on it end."""
+
+    def __init__(self, listener: trio.abc.Listener[Stream]) -> None:
+        self._listener = listener
+
+    async def accept(self) -> Stream:
+        return await self._listener.accept()
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def _answering_probes(listeners: Listeners, most: int) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Until the returned function was awaited, probes hear that the broker starts. Then nobody accepts any more."""
+    starting, accepting, has_ended = StartingGateway(), trio.CancelScope(), trio.Event()
+
+    async def accept() -> None:
+        await _accept(accepting, {Door(most, starting.serve): list(map(_Lent, listeners))}, clients)
+        has_ended.set()
+
+    async def end() -> None:
+        accepting.cancel()
+        starting.leave()
+        await has_ended.wait()
+
+    async with PlainNursery() as clients:
+        clients.start_soon(accept)
+        yield end
         clients.cancel_scope.cancel()
 
 

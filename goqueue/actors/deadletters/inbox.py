@@ -132,12 +132,12 @@ async def visible_messages(board: PartitionBoard, slices: Slices, now: Microseco
     start, end = log.log_start, log.high_watermark
     if start >= end:
         return OffsetSet()
-    if not _has_gaps(log):
+    if not has_gaps(log):
         return OffsetSet([(start, end - 1)]).without(board.delays.hidden)
     return await _scanned(log, slices, Reader(REDRIVE, now))
 
 
-def _has_gaps(log: Log) -> bool:
+def has_gaps(log: Log) -> bool:
     """Whether an offset may lack a readable message."""
     pairs = pairwise(log.visible_segments())
     return (

@@ -24,6 +24,7 @@ from itertools import count
 import trio
 
 from goqueue.actors.deadletters.service import DeadLetterService
+from goqueue.actors.deadletters.waiting import WaitingLetters
 from goqueue.actors.delays.timers import Timers
 from goqueue.actors.groups.groups import Groups
 from goqueue.actors.metadata.metadata import MetadataOwner
@@ -70,6 +71,10 @@ class Broker:
     statistics: Statistics
     start: StartReport
     producers: NodeProducers = field(default_factory=NodeProducers)
+    disk_free_min: int = DISK_FREE_MIN
+    waiting_letters: WaitingLetters = field(default_factory=WaitingLetters)
+    leaving: trio.Event = field(default_factory=trio.Event)
+    """Set when the broker is about to stop: it is not ready any more."""
     session_numbers: Iterator[int] = field(default_factory=lambda: count(1))
     """A number for each session of a client, whatever way it came in."""
 
@@ -207,6 +212,7 @@ async def running_broker(
             statistics,
             start,
             volume.producers,
+            disk_free_min,
         )
 
 

@@ -64,7 +64,7 @@ class Watchdog(Actor):
 
     def _note(self, late: float, now: float) -> None:
         assert self._statistics.stalls is not None
-        self._statistics.stalls.note(late)
+        self._statistics.stalls.note(late, now)
         if late > LOGGED_SECONDS and now >= self._quiet_until:
             self._quiet_until = now + LOG_PAUSE_SECONDS
             logger.warning("the event loop stood still for %d ms; is the machine busy?", late * 1_000)

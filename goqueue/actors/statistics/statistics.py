@@ -8,6 +8,7 @@ The report has totals only, so it does not grow with topics and groups. `by_topi
 behind them, with a label.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +19,9 @@ from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts, DelayS
 from goqueue.actors.statistics.groups import GROUP_COUNTERS, LANE_COUNTERS, GroupCounts, GroupSeries
 from goqueue.actors.statistics.refusallog import RefusalLog
 from goqueue.core.counters import CountsT, LabelledCounters
+from goqueue.core.health import STALL_MEMORY_SECONDS, STALL_SECONDS
 from goqueue.core.slices.cachebudget import CacheBudget
+from goqueue.environment import Space
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
 from goqueue.storage.log.openlogs import LogsSurvey, WrittenCounts
 from goqueue.storage.log.scan import Damage
@@ -101,13 +104,27 @@ class Stalls:
 
     highest: float = 0.0
     counts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(THRESHOLDS_MS, 0))
+    _long: deque[tuple[float, float]] = field(default_factory=deque)
+    """The end and the length of each stall that impairs the broker, of the last minute."""
 
-    def note(self, seconds: float) -> None:
+    def note(self, seconds: float, now: float) -> None:
+        if seconds > STALL_SECONDS:
+            self._long.append((now, seconds))
+            self._forget(now)
         self.highest = max(self.highest, seconds)
         for threshold in THRESHOLDS_MS:
             if seconds * 1_000 <= threshold:
                 break
             self.counts[threshold] += 1
+
+    def longest_lately(self, now: float) -> float:
+        """The longest stall of the last minute that impairs the broker; 0 if there was none."""
+        self._forget(now)
+        return max((seconds for _, seconds in self._long), default=0.0)
+
+    def _forget(self, now: float) -> None:
+        while self._long and self._long[0][0] < now - STALL_MEMORY_SECONDS:
+            self._long.popleft()
 
 
 class Statistics:
@@ -187,6 +204,13 @@ class Statistics:
             for topic in sorted(written.keys() | delays.keys())
         }
 
+    async def damaged(self, slices: Slices) -> list[str]:
+        """The partitions with offsets that could not be read, as `orders/0`."""
+        return sorted(map(_place, (await self._volume.logs.survey(slices)).damage))
+
+    def disk_space(self) -> Space:
+        return self._volume.disk.space(self._data)
+
     async def all_groups(self, slices: Slices) -> GroupSeries:
         """The sum of all groups, deleted ones among them."""
         return await _total(self.groups.of, GroupSeries(), slices)
@@ -232,7 +256,7 @@ class Statistics:
         }
 
     def _room(self) -> dict[str, int | float]:
-        space = self._volume.disk.space(self._data)
+        space = self.disk_space()
         memory = {} if self.memory is None else {"memory.bytes": self.memory()}
         return {"disk.free_bytes": space.free, "disk.total_bytes": space.total, **memory}
 
@@ -248,9 +272,14 @@ async def _total(counters: LabelledCounters[CountsT], total: CountsT, slices: Sl
 def _damage_in(damage: Mapping[str, Sequence[Damage]]) -> dict[str, Scalar]:
     figures: dict[str, Scalar] = {"damaged.ranges": sum(map(len, damage.values()))}
     for directory, ranges in sorted(damage.items())[:DAMAGED_PARTITIONS_MAX]:
-        place, first = "/".join(directory.split("/")[-2:]), min(ranges, key=lambda each: each.offset)
+        place, first = _place(directory), min(ranges, key=lambda each: each.offset)
         figures[f"damaged.{place}"] = f"{first.offset}-{first.end_offset - 1} of {first.path}"
     return figures
+
+
+def _place(directory: str) -> str:
+    """A partition by its folder."""
+    return "/".join(directory.split("/")[-2:])
 
 
 def _milliseconds(seconds: float) -> float:

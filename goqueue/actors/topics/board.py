@@ -4,7 +4,7 @@ A topic is on the board once its partitions were started, and until it is delete
 change. A change is on the board before it is answered.
 """
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -22,7 +22,11 @@ PARTITIONS_SHOWN_MAX = 200_000
 
 class TopicsBoard:
     def __init__(
-        self, metadata: Metadata, refs: Mapping[tuple[UUID, int], ActorRef], unavailable: Sized, lost: Sized
+        self,
+        metadata: Metadata,
+        refs: Mapping[tuple[UUID, int], ActorRef],
+        unavailable: Collection[tuple[UUID, int]],
+        lost: Collection[tuple[UUID, int]],
     ) -> None:
         self._metadata = metadata
         self._refs = refs
@@ -84,6 +88,15 @@ class TopicsBoard:
         """The board of a partition; None while it is being started."""
         ref = self._refs.get((topic.uuid, number))
         return None if ref is None else ref.board
+
+    def impaired(self) -> tuple[list[str], list[str]]:
+        """The names of the partitions that are unavailable, and of those that are lost."""
+        names = {topic.uuid: topic.name for topic in self._topics.values()}
+        unavailable, lost = (
+            sorted(((names[uuid], number) for uuid, number in places if uuid in names))
+            for places in (self._unavailable, self._lost)
+        )
+        return [f"{name}/{number}" for name, number in unavailable], [f"{name}/{number}" for name, number in lost]
 
     def _check_there(self, topic: KnownTopic) -> None:
         if self._metadata.topic(topic.name).uuid != topic.uuid:

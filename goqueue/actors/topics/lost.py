@@ -1,6 +1,6 @@
 """Lost partitions, which the list of topics has and the disk lacks, and how one of them is restored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from uuid import UUID
 
@@ -32,6 +32,12 @@ class LostPartitions:
 
     def __len__(self) -> int:
         return len(self._lost)
+
+    def __iter__(self) -> Iterator[tuple[UUID, int]]:
+        return iter(self._lost)
+
+    def __contains__(self, place: object) -> bool:
+        return place in self._lost
 
     def find(self, topic: KnownTopic, number: int) -> PartitionLost | None:
         return self._lost.get((topic.uuid, number))

@@ -10,7 +10,7 @@ import trio
 
 from goqueue.cli.program.output import printable
 from goqueue.cli.program.running import Misuse, run
-from goqueue.client.client import Client, connect
+from goqueue.client.client import Client, Connecting, connect
 from goqueue.client.link.address import DEFAULT_URL
 from goqueue.environment import URL_VARIABLE
 from goqueue.errors import GoQueueError, InvalidConfig
@@ -59,11 +59,15 @@ def ask(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> R
     return run(lambda: _with_client(broker, work))
 
 
-async def _with_client(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> Result:
+def connecting_to(broker: BrokerAddress) -> Connecting:
     try:
-        connecting = connect(broker.url, name="goqueue command line")
+        return connect(broker.url, name="goqueue command line")
     except InvalidConfig as error:
         raise Misuse(printable(error.message)) from None
+
+
+async def _with_client(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> Result:
+    connecting = connecting_to(broker)
     try:
         async with connecting as client:
             await _reach(client, broker)
@@ -77,7 +81,11 @@ async def _reach(client: Client, broker: BrokerAddress) -> None:
     with trio.move_on_after(broker.timeout_seconds):
         await client.call(wire.DescribeTopics(()), wire.Topics)
         return
-    raise click.ClickException(
+    raise click.ClickException(no_answer(broker))
+
+
+def no_answer(broker: BrokerAddress) -> str:
+    return (
         f"no broker answers at {printable(broker.url)} (tried for {broker.timeout_seconds:g} s); "
         "start one with `goqueue serve`, or say where it is with --url"
     )

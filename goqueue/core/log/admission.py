@@ -74,9 +74,14 @@ class Admission:
         return too_large or (self.messages_max is not None and messages > self.messages_max)
 
 
+def disk_needed(total: int, *, least: int = DISK_FREE_MIN, share: float = DISK_FREE_SHARE) -> int:
+    """The free bytes below which publishes are refused; 0 when they never are."""
+    return max(least, round(total * share)) if least else 0
+
+
 def check_disk(free: int, total: int, *, least: int = DISK_FREE_MIN, share: float = DISK_FREE_SHARE) -> None:
     """Publishes stop before the disk is full, so that reads, acks and dead letters can go on."""
-    wanted = max(least, round(total * share)) if least else 0
+    wanted = disk_needed(total, least=least, share=share)
     if free < wanted:
         raise DiskFull(f"{free} bytes are free on the disk, {wanted} must stay free; make room, then try again")
 

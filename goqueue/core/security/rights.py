@@ -67,7 +67,7 @@ def _cluster(right: Right) -> Callable[[Any], Needs]:
 
 
 def _nothing(_: Any) -> Needs:
-    """An id of a producer is no right: it publishes nothing by itself."""
+    """An id of a producer is no right: it publishes nothing by itself. Probes have no key."""
     return iter(())
 
 
@@ -156,6 +156,7 @@ RULES: Mapping[str, Rule] = {
     "fetch": Rule(_fetch, _never),
     "offset_at_time": Rule(_topic(Right.DESCRIBE, "topic"), _never),
     "stats": Rule(_cluster(Right.DESCRIBE), _never),
+    "check_health": Rule(_nothing, _never),
     "take_snapshot": Rule(_cluster(Right.ALTER), _always),
     "join_group": Rule(_join, _never),
     "heartbeat": Rule(_group(Right.CONSUME), _never),

@@ -92,7 +92,7 @@ def _entry(route: Route) -> str:
 
 
 def _names(model: type[Any]) -> str:
-    return ", ".join(f"<code>{escape(name)}</code>" for name in model.model_fields)
+    return ", ".join(f"<code>{escape(field.alias or name)}</code>" for name, field in model.model_fields.items())
 
 
 def _inline(text: str) -> str:

@@ -24,6 +24,7 @@ Request: TypeAlias = (
     | wire.Fetch
     | wire.OffsetAtTime
     | wire.Stats
+    | wire.CheckHealth
     | wire.TakeSnapshot
     | wire.RestorePartition
     | group.JoinGroup
@@ -57,6 +58,7 @@ Answer: TypeAlias = (
     | wire.Fetched
     | wire.OffsetFound
     | wire.StatsReport
+    | wire.HealthReport
     | wire.Snapshot
     | wire.PartitionRestored
     | group.Membership

@@ -336,6 +336,28 @@ class StatsReport(NamedTuple):
     counters: Properties
 
 
+@kind(46, "HealthReport")
+class CheckHealth(NamedTuple):
+    """Whether the broker serves, and what impairs it."""
+
+    for_publish: bool = False
+    """Ask whether it takes publishes, too."""
+
+
+class HealthReasonReport(NamedTuple):
+    code: Name
+    message: Prose
+    cure: Prose
+
+
+@kind(47)
+class HealthReport(NamedTuple):
+    """`status` is `ready`, or why the broker does not serve."""
+
+    status: Name
+    degraded: Annotated[tuple[HealthReasonReport, ...], Many]
+
+
 # Copying.
 
 

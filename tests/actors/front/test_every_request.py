@@ -105,6 +105,10 @@ GOOD: dict[type[Any], Case] = {
         lambda _, answer: answer.offset == 0,
     ),
     messages.Stats: (lambda _: messages.Stats(), lambda _, answer: answer.counters["topics"] == 1),
+    messages.CheckHealth: (
+        lambda _: messages.CheckHealth(for_publish=True),
+        lambda _, answer: answer == messages.HealthReport("ready", ()),
+    ),
     messages.TakeSnapshot: (
         lambda _: messages.TakeSnapshot(),
         lambda scene, answer: answer.topics[0].uuid == scene.topic,

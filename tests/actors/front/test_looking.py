@@ -40,6 +40,7 @@ LOOKS: tuple[kinds.Request, ...] = (
     groupwire.DescribeGroups(("billing",)),
     groupwire.Why("billing"),
     groupwire.Why("billing", "ann"),
+    wire.CheckHealth(),
 )
 
 

@@ -126,6 +126,7 @@ def test_the_audit_shows_what_operators_change_and_not_how_messages_flow() -> No
         "fetch",
         "offset_at_time",
         "stats",
+        "check_health",
         "join_group",
         "heartbeat",
         "leave_group",
