@@ -8,6 +8,7 @@ The report has totals only, so it does not grow with topics and groups. `by_topi
 behind them, with a label.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -85,6 +86,8 @@ class TopicCounts:
     unavailable: int
     lost: int
     depth_highest: int
+    depth: int = 0
+    """Letters that wait for all partitions, now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +115,13 @@ class Stalls:
 
 class Statistics:
     def __init__(self, volume: Volume, data: str, budget: CacheBudget) -> None:
-        self._volume = volume
+        self.volume = volume
         self._budget = budget
-        self._data = data
+        self.data = data
         self._began = trio.current_time()
-        self.connections = self.accepted = self.requests = 0
+        self.connections = self.accepted = 0
+        self.requests_of: Counter[str] = Counter()
+        """By kind."""
         self.repeats = 0
         self.restarts = {"partition": 0, "group": 0}
         self.refused: dict[str, int] = {}
@@ -128,6 +133,10 @@ class Statistics:
         """None without a watchdog, which measures them."""
         self.memory: Callable[[], int] | None = None
         """None without a process to ask."""
+
+    @property
+    def requests(self) -> int:
+        return sum(self.requests_of.values())
 
     # Counting
 
@@ -155,7 +164,7 @@ class Statistics:
     async def report(
         self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar], slices: Slices
     ) -> dict[str, Scalar]:
-        logs = await self._volume.logs.survey(slices)
+        logs = await self.volume.logs.survey(slices)
         return {
             "topics": topics.topics,
             "partitions": topics.partitions,
@@ -181,7 +190,7 @@ class Statistics:
 
     async def by_topic(self, slices: Slices) -> dict[str, TopicSeries]:
         """The counters of each topic since the process began: none of them falls while the topic exists."""
-        written, delays = (await self._volume.logs.survey(slices)).by_topic, self.delays.of
+        written, delays = (await self.volume.logs.survey(slices)).by_topic, self.delays.of
         return {
             topic: TopicSeries(written.get(topic, WrittenCounts()), delays.get(topic, DelaySeries()))
             for topic in sorted(written.keys() | delays.keys())
@@ -201,8 +210,8 @@ class Statistics:
             "published.batches": written.batches,
             "published.bytes": written.bytes,
             "published.repeats": self.repeats,
-            "producers": len(self._volume.producers),
-            "producers.forgotten": self._volume.producers.forgotten,
+            "producers": len(self.volume.producers),
+            "producers.forgotten": self.volume.producers.forgotten,
             "refused": sum(self.refused.values()),
             **{REFUSED + code: count for code, count in sorted(self.refused.items())},
             "fetched.messages": self.fetched_messages,
@@ -211,7 +220,7 @@ class Statistics:
         }
 
     def _disk_work(self, logs: LogsSurvey) -> dict[str, Scalar]:
-        volume = self._volume
+        volume = self.volume
         return {
             "logs.bytes": logs.bytes,
             **_damage_in(logs.damage),
@@ -232,7 +241,7 @@ class Statistics:
         }
 
     def _room(self) -> dict[str, int | float]:
-        space = self._volume.disk.space(self._data)
+        space = self.volume.disk.space(self.data)
         memory = {} if self.memory is None else {"memory.bytes": self.memory()}
         return {"disk.free_bytes": space.free, "disk.total_bytes": space.total, **memory}
 
