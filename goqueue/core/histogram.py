@@ -13,19 +13,30 @@ BUCKETS = 82
 
 
 class Histogram:
-    __slots__ = ("_counts", "count", "highest")
+    __slots__ = ("_counts", "count", "highest", "sum")
 
     bounds: Sequence[float] = tuple(FIRST_SECONDS * GROWTH**number for number in range(BUCKETS))
 
     def __init__(self) -> None:
         self._counts = [0] * (BUCKETS + 1)
         self.count = 0
+        self.sum = 0.0
         self.highest = 0.0
 
     def add(self, seconds: float) -> None:
         self._counts[bisect_left(self.bounds, seconds)] += 1
         self.count += 1
+        self.sum += seconds
         self.highest = max(self.highest, seconds)
+
+    def counts_up_to(self, bounds: Sequence[int]) -> list[int]:
+        """How many durations did not exceed each of these bounds, which are named by their numbers, in order."""
+        counted, total, first = list[int](), 0, 0
+        for bound in bounds:
+            total += sum(self._counts[first : bound + 1])
+            counted.append(total)
+            first = bound + 1
+        return counted
 
     def percentile(self, percent: float) -> float:
         """The duration that this percentage of all did not exceed; 0 when there was nothing."""

@@ -17,9 +17,10 @@ from goqueue.actors.front.bounds import Bounds
 from goqueue.actors.front.serving import SERVING
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.node.broker import Broker
-from goqueue.core.histogram import Histogram
 from goqueue.errors import GoQueueError
 from goqueue.http.members.seats import HttpSeats
+from goqueue.http.metrics.exposition import SERIES_MAX, Metrics
+from goqueue.http.metrics.requests import HttpCounts
 from goqueue.http.routes import ROUTES
 from goqueue.http.routing.answers import retry_headers
 from goqueue.http.routing.reading import JSON_SIZE_MAX, check_encoding, check_media_type, parse_json, read_model
@@ -38,27 +39,10 @@ BODIES_BYTES_MAX = ANSWERS_BYTES_MAX = 256 * 1024 * 1024
 DRAIN_SECONDS_MAX = 10.0
 CONNECTIONS_MAX = 1_000
 """The default of `http_connections_max`."""
-METHODS, OTHER = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}), "other"
-"""The methods that are told apart: a client may send any word."""
 NO_ROUTE = "none"
 """The name of the route in metrics, where there is none."""
 
 logger = logging.getLogger("goqueue.http")
-
-
-class HttpCounts:
-    """What metrics say of the gateway: a series for each route, never for each path."""
-
-    def __init__(self) -> None:
-        self.requests: dict[tuple[str, str, int], int] = {}
-        self.seconds: dict[tuple[str, str], Histogram] = {}
-        self.in_progress = 0
-
-    def note(self, method: str, path: str, status: int, seconds: float) -> None:
-        method = method if method in METHODS else OTHER
-        key = (method, path, status)
-        self.requests[key] = self.requests.get(key, 0) + 1
-        self.seconds.setdefault((method, path), Histogram()).add(seconds)
 
 
 class Gateway:
@@ -68,10 +52,12 @@ class Gateway:
         own: Callable[[], Sequence[Address]],
         allowed_callers: AllowedCallers = NOBODY_ELSE,
         bounds: Bounds | None = None,
+        metrics_series_max: int = SERIES_MAX,
     ) -> None:
         """`own` has the broker's websocket and HTTP addresses."""
         self.broker = broker
         self.counts = HttpCounts()
+        self.metrics = Metrics(broker, self.counts, metrics_series_max)
         self.topics = TopicNames()
         self.table = RouteTable(ROUTES)
         self.seats = HttpSeats(self.new_session)

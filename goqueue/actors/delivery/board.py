@@ -10,14 +10,14 @@ from goqueue.actors.delivery.acked import AckedRetention
 from goqueue.actors.delivery.facts import PendingDelays, gather_facts
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import LedgerFacts, LedgerView
-from goqueue.actors.delivery.view import LogMemory, view_of
+from goqueue.actors.delivery.view import LedgerGauges, LogMemory, gauges_of, view_of
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.shares import LANES
 from goqueue.core.ledger.views import LaneFigures
 from goqueue.core.names import REDRIVE
 from goqueue.environment import WallClock
 from goqueue.storage.log.log import Log
-from goqueue.types import Offset
+from goqueue.types import Microseconds, Offset
 
 NONE_SERVED = (LaneFigures(0, 0, 0, None),) * len(LANES)
 
@@ -75,6 +75,31 @@ class LedgerBoard:
         """None when the group has not begun here."""
         here = self.ledgers.groups.get(group)
         return None if here is None else await view_of(here, self._remembered(), self._clock, self._delays.hidden)
+
+    async def view_nearby(self, group: str, near_max: int) -> LedgerView | None:
+        """The same, where no more messages of a lane are counted than these."""
+        here = self.ledgers.groups.get(group)
+        if here is None:
+            return None
+        return await view_of(here, self._remembered(), self._clock, self._delays.hidden, near_max)
+
+    def gauges(self, group: str, now: float) -> LedgerGauges | None:
+        """What is known without reading the log. None when the group has not begun here."""
+        here = self.ledgers.groups.get(group)
+        return None if here is None else gauges_of(here, self.log, self._delays.hidden, now)
+
+    def known_age(self, offset: Offset) -> float | None:
+        """The age of a message in seconds; None if the log has to be read for it."""
+        if not self.log.log_start <= offset < self.log.high_watermark:
+            return 0.0
+        return self._age(self._remembered().known_append_time(offset))
+
+    async def age(self, offset: Offset) -> float:
+        """Reads the log. 0 if there is no readable message."""
+        return self._age(await self._remembered().append_time(offset)) or 0.0
+
+    def _age(self, appended: Microseconds | None) -> float | None:
+        return None if appended is None else max(0, self._clock.now() - appended) / 1_000_000
 
     async def facts(self, group: str) -> LedgerFacts | None:
         """None when the group has not begun here."""

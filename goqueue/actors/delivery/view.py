@@ -6,6 +6,7 @@ are far back, as behind a large backlog of all priorities, the numbers are unkno
 """
 
 from collections.abc import Sequence, Sized
+from typing import NamedTuple
 
 import trio
 
@@ -32,21 +33,41 @@ NONE_FRESH = (0,) * len(LANES)
 
 
 async def _count_fresh(
-    log: Log, places: Sequence[Offset], end: Offset, progress: Progress, hidden: OffsetSet
+    log: Log, places: Sequence[Offset], end: Offset, progress: Progress, hidden: OffsetSet, *, near_max: int
 ) -> Sequence[int | None]:
     """The number of fresh messages before `end` in each lane; None: unknown. `hidden` are never delivered."""
+    there = _lanes_there(log, places, end)
+    if len(there) < 2:
+        return _fresh_of_one(there, end, progress, hidden)
+    far = [lane for lane in there if end - places[lane] > near_max]
+    counts = await _counted(log, [end if lane in far else place for lane, place in enumerate(places)], end, hidden)
+    rest = max(0, _unseen(end, progress, hidden) - sum(counts)) if len(far) == 1 else None
+    return [rest if lane in far else counts[lane] for lane in LANES]
+
+
+def _known_fresh(
+    log: Log, places: Sequence[Offset], end: Offset, progress: Progress, hidden: OffsetSet
+) -> Sequence[int] | None:
+    """The same without reading; None where several lanes have messages."""
+    there = _lanes_there(log, places, end)
+    return None if len(there) > 1 else _fresh_of_one(there, end, progress, hidden)
+
+
+def _lanes_there(log: Log, places: Sequence[Offset], end: Offset) -> list[int]:
     masks = {place: log.lanes_from(place) for place in set(places) if place < end}
-    there = [lane for lane in LANES if masks.get(places[lane], 0) >> lane & 1]
+    return [lane for lane in LANES if masks.get(places[lane], 0) >> lane & 1]
+
+
+def _fresh_of_one(there: Sequence[int], end: Offset, progress: Progress, hidden: OffsetSet) -> Sequence[int]:
+    """There is one lane, or none."""
     if not there:
         return NONE_FRESH
-    passed_over = hidden.count(progress.next_fresh, end - 1)
-    unseen = max(0, end - progress.next_fresh - progress.ahead - passed_over)
-    if len(there) == 1:
-        return [unseen if lane in there else 0 for lane in LANES]
-    far = [lane for lane in there if end - places[lane] > NEAR_MAX]
-    counts = await _counted(log, [end if lane in far else place for lane, place in enumerate(places)], end, hidden)
-    rest = max(0, unseen - sum(counts)) if len(far) == 1 else None
-    return [rest if lane in far else counts[lane] for lane in LANES]
+    unseen = _unseen(end, progress, hidden)
+    return [unseen if lane in there else 0 for lane in LANES]
+
+
+def _unseen(end: Offset, progress: Progress, hidden: OffsetSet) -> int:
+    return max(0, end - progress.next_fresh - progress.ahead - hidden.count(progress.next_fresh, end - 1))
 
 
 async def _counted(log: Log, places: Sequence[Offset], end: Offset, hidden: OffsetSet) -> Counts:
@@ -99,6 +120,11 @@ class LogMemory:
             self._append_times[offset] = found
         return found
 
+    def known_append_time(self, offset: Offset) -> Microseconds | None:
+        """None unless it was read before."""
+        self._forget_old(self._append_times)
+        return self._append_times.get(offset)
+
     async def next_of_lane(self, lane: int, offset: Offset) -> Offset | None:
         self._forget_old(self._next)
         found = self._next.get((lane, offset))
@@ -114,14 +140,17 @@ class LogMemory:
             self._next.clear()
 
 
-async def view_of(here: GroupHere, memory: LogMemory, clock: WallClock, hidden: OffsetSet) -> LedgerView:
+async def view_of(
+    here: GroupHere, memory: LogMemory, clock: WallClock, hidden: OffsetSet, near_max: int | None = None
+) -> LedgerView:
     """The lag counts every offset that was not scanned as a message, except those that are never delivered:
     originals of delayed messages, and control records."""
     ledger, log = here.ledger, memory.log
     progress, end, readable = ledger.progress(trio.current_time()), log.end_offset, log.high_watermark
     places, held, served = ledger.fresh_places[:], ledger.held_in_lanes(), ledger.served[:]
     age = await _age(memory, progress.committed, clock)
-    fresh = await _count_fresh(log, places, readable, progress, hidden)
+    near_max = NEAR_MAX if near_max is None else near_max
+    fresh = await _count_fresh(log, places, readable, progress, hidden, near_max=near_max)
     lanes = []
     for lane in LANES:
         if fresh[lane] == 0 and held[lane].first is None:
@@ -172,3 +201,52 @@ async def _append_time(log: Log, offset: Offset) -> Microseconds | None:
     except (DamagedData, OffsetOutOfRange):
         return None
     return next((envelope.append_time for _, envelope in batches_in(memoryview(found.data))), None)
+
+
+class LedgerGauges(NamedTuple):
+    """How a group stands on a partition, in figures that are known without reading the log."""
+
+    committed: Offset
+    lag: int = 0
+    in_flight: int = 0
+    waiting_retry: int = 0
+    leaving: int = 0
+    ready_of: Sequence[int] | None = NONE_FRESH
+    """By lane; None where several lanes have messages, so that they would have to be counted."""
+    in_flight_of: Sequence[int] = NONE_FRESH
+    """By lane."""
+    only_lane: int | None = None
+    """The lane that all messages are of which are not done; None if there are none, or of several."""
+
+
+def gauges_of(here: GroupHere, log: Log, hidden: OffsetSet, now: float) -> LedgerGauges:
+    """Most groups have nothing to do in most places: that costs next to nothing. Streams have no lanes."""
+    ledger, end = here.ledger, log.end_offset
+    committed = ledger.committed
+    if committed >= end:
+        return LedgerGauges(committed)
+    progress = ledger.progress(now)
+    if here.is_stream and log.damage_met:
+        progress = _with_damage_ahead(progress, log)
+    figures = LedgerGauges(
+        committed,
+        progress.lag(end, hidden.count(progress.next_fresh, end - 1)),
+        progress.in_flight,
+        progress.waiting,
+        progress.leaving + progress.in_transfer,
+    )
+    if here.is_stream:
+        return figures
+    fresh = _known_fresh(log, ledger.fresh_places, log.high_watermark, progress, hidden)
+    in_flight: Sequence[int] = NONE_FRESH
+    returned: Sequence[int] = NONE_FRESH
+    if progress.handed_out:
+        in_flight, returned = ledger.counts_in_lanes()
+    if fresh is None:
+        return figures._replace(ready_of=None, in_flight_of=in_flight)
+    there = [lane for lane in LANES if fresh[lane] or in_flight[lane] or returned[lane]]
+    return figures._replace(
+        ready_of=[each + back for each, back in zip(fresh, returned, strict=True)],
+        in_flight_of=in_flight,
+        only_lane=there[0] if len(there) == 1 else None,
+    )

@@ -104,9 +104,10 @@ class BrokerSession:
 
     def take(self, request: Request, responder: Responder, tasks: trio.Nursery) -> Rest | None:
         """Serve a request. Await the rest, if one is returned, before the next request of this client is taken."""
-        self.statistics.requests += 1
+        kind = KIND_NAMES[type(request)]
+        self.statistics.requests_of[kind] += 1
         try:
-            authorise(self.principal, KIND_NAMES[type(request)], request)
+            authorise(self.principal, kind, request)
             begin = self._begun.get(type(request))
             if begin is not None:
                 return begin(self, request, responder, tasks)

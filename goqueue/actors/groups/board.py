@@ -52,6 +52,15 @@ class GroupBoard:
         return MembersStanding(self._name, self._core.view(now), now, self._core.waits_since, self._topics())
 
     @property
+    def members(self) -> int:
+        """The number of those for which a consumer acts."""
+        return self._core.present
+
+    @property
+    def generation(self) -> int:
+        return self._core.generation
+
+    @property
     def places(self) -> int:
         """The number of partitions that it reads."""
         return len(self._attachments)

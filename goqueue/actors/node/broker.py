@@ -17,7 +17,7 @@ An actor that crashes is restarted with those started after it. A failed fsync g
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
@@ -137,7 +137,7 @@ async def running_broker(
     reserve_bytes: int = RESERVE_BYTES,
 ) -> AsyncIterator[Broker]:
     """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
-    began = trio.current_time()
+    began, began_at = trio.current_time(), environment.clock.now()
     volume = Volume(environment.disk)
     budget = CacheBudget()
     statistics = Statistics(volume, data, budget)
@@ -201,7 +201,7 @@ async def running_broker(
     async with running(root):
         identity = await storage.ref.call(Identify())
         meta, seconds = identity.meta, trio.current_time() - began
-        start = await _start_report(topics.ref, volume, identity, seconds)
+        start = replace(await _start_report(topics.ref, volume, identity, seconds), began=began_at)
         yield Broker(
             environment,
             topics.ref,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from goqueue.actors.statistics.statistics import TopicCounts
 from goqueue.storage.log.openlogs import RecoverySurvey
+from goqueue.types import Microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +16,5 @@ class StartReport:
     recovery: RecoverySurvey
     seconds: float
     """From the first step until the broker was ready."""
+    began: Microseconds = 0
+    """When that was, by the wall clock."""

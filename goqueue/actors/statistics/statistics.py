@@ -8,7 +8,7 @@ The report has totals only, so it does not grow with topics and groups. `by_topi
 behind them, with a label.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -88,6 +88,8 @@ class TopicCounts:
     unavailable: int
     lost: int
     depth_highest: int
+    depth: int = 0
+    """Letters that wait for all partitions, now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +131,13 @@ class Stalls:
 
 class Statistics:
     def __init__(self, volume: Volume, data: str, budget: CacheBudget) -> None:
-        self._volume = volume
+        self.volume = volume
         self._budget = budget
-        self._data = data
+        self.data = data
         self._began = trio.current_time()
-        self.connections = self.accepted = self.requests = 0
+        self.connections = self.accepted = 0
+        self.requests_of: Counter[str] = Counter()
+        """By kind."""
         self.repeats = 0
         self.restarts = {"partition": 0, "group": 0}
         self.refused: dict[str, int] = {}
@@ -145,6 +149,10 @@ class Statistics:
         """None without a watchdog, which measures them."""
         self.memory: Callable[[], int] | None = None
         """None without a process to ask."""
+
+    @property
+    def requests(self) -> int:
+        return sum(self.requests_of.values())
 
     # Counting
 
@@ -172,7 +180,7 @@ class Statistics:
     async def report(
         self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar], slices: Slices
     ) -> dict[str, Scalar]:
-        logs = await self._volume.logs.survey(slices)
+        logs = await self.volume.logs.survey(slices)
         return {
             "topics": topics.topics,
             "partitions": topics.partitions,
@@ -198,7 +206,7 @@ class Statistics:
 
     async def by_topic(self, slices: Slices) -> dict[str, TopicSeries]:
         """The counters of each topic since the process began: none of them falls while the topic exists."""
-        written, delays = (await self._volume.logs.survey(slices)).by_topic, self.delays.of
+        written, delays = (await self.volume.logs.survey(slices)).by_topic, self.delays.of
         return {
             topic: TopicSeries(written.get(topic, WrittenCounts()), delays.get(topic, DelaySeries()))
             for topic in sorted(written.keys() | delays.keys())
@@ -206,10 +214,10 @@ class Statistics:
 
     async def damaged(self, slices: Slices) -> list[str]:
         """The partitions with offsets that could not be read, as `orders/0`."""
-        return sorted(map(_place, (await self._volume.logs.survey(slices)).damage))
+        return sorted(map(_place, (await self.volume.logs.survey(slices)).damage))
 
     def disk_space(self) -> Space:
-        return self._volume.disk.space(self._data)
+        return self.volume.disk.space(self.data)
 
     async def all_groups(self, slices: Slices) -> GroupSeries:
         """The sum of all groups, deleted ones among them."""
@@ -225,8 +233,8 @@ class Statistics:
             "published.batches": written.batches,
             "published.bytes": written.bytes,
             "published.repeats": self.repeats,
-            "producers": len(self._volume.producers),
-            "producers.forgotten": self._volume.producers.forgotten,
+            "producers": len(self.volume.producers),
+            "producers.forgotten": self.volume.producers.forgotten,
             "refused": sum(self.refused.values()),
             **{REFUSED + code: count for code, count in sorted(self.refused.items())},
             "fetched.messages": self.fetched_messages,
@@ -235,7 +243,7 @@ class Statistics:
         }
 
     def _disk_work(self, logs: LogsSurvey) -> dict[str, Scalar]:
-        volume = self._volume
+        volume = self.volume
         return {
             "logs.bytes": logs.bytes,
             **_damage_in(logs.damage),

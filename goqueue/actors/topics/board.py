@@ -103,12 +103,13 @@ class TopicsBoard:
             raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
 
     async def count(self, slices: Slices) -> TopicCounts:
-        deepest = 0
+        deepest = depth = 0
         for ref in list(self._refs.values()):
-            deepest = max(deepest, ref.counts.depth_highest)
+            counts = ref.counts
+            deepest, depth = max(deepest, counts.depth_highest), depth + counts.depth
             await slices.step()
         partitions = sum(topic.partitions for topic in self._topics.values())
-        return TopicCounts(len(self._topics), partitions, len(self._unavailable), len(self._lost), deepest)
+        return TopicCounts(len(self._topics), partitions, len(self._unavailable), len(self._lost), deepest, depth)
 
 
 def _check_size(topics: Sequence[KnownTopic]) -> None:

@@ -129,6 +129,12 @@ class DueTimes:
             base = number << CHUNK_BITS
             yield [(base + low, due) for low, due in zip(chunk.lows, chunk.dues, strict=True)]
 
+    def counts_until(self, now: Microseconds) -> Iterator[int]:
+        """How many of each of them are due."""
+        for chunk in list(self._chunks.values()):
+            is_due = chunk.dues and min(chunk.dues) <= now
+            yield sum(due <= now for due in chunk.dues) if is_due else 0
+
     def earliest_of_each(self) -> Iterator[Microseconds]:
         """The earliest due time of each of them."""
         return (min(chunk.dues) for chunk in list(self._chunks.values()) if chunk.dues)

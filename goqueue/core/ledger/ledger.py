@@ -67,7 +67,7 @@ from goqueue.core.ledger.operators import LedgerDamage, LedgerLetters
 from goqueue.core.ledger.planning import Planning
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action, Settlement, SettleRequest
-from goqueue.core.ledger.shares import LANES
+from goqueue.core.ledger.shares import LANES, Counts
 from goqueue.core.ledger.state import LedgerState
 from goqueue.core.ledger.views import LaneHeld, Plan, Progress
 from goqueue.core.offsetset import OffsetSet, Run
@@ -182,6 +182,13 @@ class Ledger(Planning):
                     found.update(offsets)
         firsts = [first for first in (in_flight.first, returned.first) if first is not None]
         return LaneHeld(len(in_flight), len(returned), min(firsts, default=None))
+
+    def counts_in_lanes(self) -> tuple[Counts, Counts]:
+        """The messages in flight, and those that were returned, by lane."""
+        in_flight = [0] * len(LANES)
+        for standing, offsets in self._state.deliveries.standing_sets():
+            in_flight[standing.lane] += len(offsets)
+        return in_flight, self._state.retries.counts_in_lanes()
 
     def held_alone(self) -> frozenset[str]:
         """Members that hold a message that was delivered alone."""

@@ -9,8 +9,9 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from goqueue.core.ledger.attempts import AttemptRun, Attempts, Standing, StandingRun, count, offsets_of
+from goqueue.core.ledger.shares import Counts
 from goqueue.core.offsetset import OffsetSet, Run
-from goqueue.types import Offset, Priority
+from goqueue.types import LANE_COUNT, Offset, Priority
 
 _MILLION = 1_000_000
 
@@ -54,6 +55,15 @@ class Retries:
         """Ready messages, and those that wait."""
         yield from (Run(run.first, run.last) for run in self.ready.runs())
         yield from (Run(wait.first, wait.last) for wait in self._waits)
+
+    def counts_in_lanes(self) -> Counts:
+        """Ready messages, and those that wait, by lane."""
+        counts = [0] * LANE_COUNT
+        for standing, offsets in self.ready.items():
+            counts[standing.lane] += len(offsets)
+        for wait in self._waits:
+            counts[wait.lane] += wait.last - wait.first + 1
+        return counts
 
     def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
         """Ready messages, and those that wait."""

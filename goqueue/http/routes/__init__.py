@@ -6,6 +6,7 @@ from goqueue.http.routes import (
     health,
     letters,
     members,
+    metrics,
     pages,
     publishing,
     reading,
@@ -25,6 +26,7 @@ ROUTES: tuple[Route, ...] = (
     *members.ROUTES,
     *settling.ROUTES,
     *stats.ROUTES,
+    *metrics.ROUTES,
     *health.ROUTES,
     *pages.ROUTES,
 )

@@ -192,6 +192,11 @@ class GrowingLog:
         return self._segments.size()
 
     @property
+    def segments(self) -> int:
+        """The number of segments."""
+        return len(self._segments)
+
+    @property
     def appended(self) -> Appended:
         return Appended(self._appended_batches, self._appended_records, self._appended_bytes)
 

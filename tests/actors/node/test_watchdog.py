@@ -76,7 +76,7 @@ async def test_the_process_is_settled_once_and_tidied_as_long_as_nobody_asks(
 ) -> None:
     assert (process.settled, process.tidied) == (1, [])
     await stand_still(mock_clock, IDLE_SECONDS)
-    statistics.requests += 1
+    statistics.requests_of["fetch"] += 1
     await stand_still(mock_clock, IDLE_SECONDS)
     await stand_still(mock_clock, IDLE_SECONDS)
     assert process.tidied == [True, False, True]

@@ -1,0 +1,1 @@
+"""Metrics: one table of families, read from boards and counters in slices, written as text for Prometheus."""

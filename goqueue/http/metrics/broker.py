@@ -1,0 +1,97 @@
+"""Metrics of the broker as a whole, of its process and of its disk."""
+
+from importlib.metadata import version
+
+from goqueue.actors.groups.board import GroupsBoard
+from goqueue.actors.node.broker import Broker
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.statistics.statistics import Statistics
+from goqueue.actors.topics.board import TopicsBoard
+from goqueue.errors import UnknownFormat
+from goqueue.http.metrics import families as f
+from goqueue.http.metrics.requests import HttpCounts
+from goqueue.http.metrics.samples import Samples, label
+from goqueue.storage.slices import Slices
+
+
+async def collect(broker: Broker, samples: Samples, slices: Slices) -> None:
+    labels = {"version": version("goqueue"), "node": broker.node, "cluster": broker.cluster.hex()}
+    samples.put(f.INFO, 1, ",".join(label(*each) for each in labels.items()))
+    samples.put(f.START_TIME, broker.start.began / 1_000_000)
+    samples.put(f.RECOVERY_SECONDS, broker.start.seconds)
+    _collect_counters(broker.statistics, samples)
+    _collect_process(broker.statistics, samples)
+    _collect_disk(broker.statistics, samples)
+    await _collect_actors(broker, samples, slices)
+
+
+def _collect_counters(statistics: Statistics, samples: Samples) -> None:
+    samples.put(f.CONNECTIONS, statistics.connections)
+    samples.put(f.CONNECTIONS_TOTAL, statistics.accepted)
+    for kind, count in sorted(statistics.requests_of.items()):
+        samples.put(f.REQUESTS, count, label("kind", kind))
+    for code, count in sorted(statistics.refused.items()):
+        samples.put(f.REFUSED, count, label("code", code))
+    samples.put(f.REPEATS, statistics.repeats)
+    for kind, count in sorted(statistics.restarts.items()):
+        samples.put(f.RESTARTS, count, label("kind", kind))
+    samples.put_histogram(f.DELAY_LATENESS, statistics.delays.lateness)
+
+
+def _collect_process(statistics: Statistics, samples: Samples) -> None:
+    """Only a broker that is a process of its own has these."""
+    if statistics.stalls is not None:
+        samples.put(f.STALL_MAX, statistics.stalls.highest)
+        for threshold, count in statistics.stalls.counts.items():
+            samples.put(f.STALLS, count, label("over", threshold / 1_000))
+    if statistics.memory is not None:
+        samples.put(f.MEMORY, statistics.memory())
+
+
+def _collect_disk(statistics: Statistics, samples: Samples) -> None:
+    volume = statistics.volume
+    samples.put_histogram(f.FSYNC_SECONDS, volume.waits)
+    samples.put(f.FSYNC_ROUNDS, volume.committer.rounds)
+    samples.put(f.FSYNCS, volume.committer.syncs)
+    samples.put(f.OPEN_FILES, volume.open_files)
+    space = volume.disk.space(statistics.data)
+    samples.put(f.DISK_FREE, space.free)
+    samples.put(f.DISK_TOTAL, space.total)
+
+
+async def _collect_actors(broker: Broker, samples: Samples, slices: Slices) -> None:
+    depths = {"topics": [broker.topics], "groups": [broker.groups], "deadletters": [broker.dead_letters]}
+    depths["group"] = _group_refs(broker)
+    highest = 0
+    for kind, refs in depths.items():
+        samples.put(f.MAILBOX_DEPTH, sum(ref.counts.depth for ref in refs), label("kind", kind))
+        highest = max([highest, *(ref.counts.depth_highest for ref in refs)])
+    board = broker.topics.board
+    if isinstance(board, TopicsBoard):
+        topics = await board.count(slices)
+        samples.put(f.TOPICS, topics.topics)
+        samples.put(f.PARTITIONS, topics.partitions)
+        samples.put(f.UNAVAILABLE, topics.unavailable + topics.lost)
+        samples.put(f.MAILBOX_DEPTH, topics.depth, label("kind", "partition"))
+        highest = max(highest, topics.depth_highest)
+    samples.put(f.MAILBOX_DEPTH_MAX, highest)
+
+
+def _group_refs(broker: Broker) -> list[ActorRef]:
+    board = broker.groups.board
+    try:
+        return list(board.refs().values()) if isinstance(board, GroupsBoard) else []
+    except UnknownFormat:
+        return []
+
+
+def collect_http(counts: HttpCounts, samples: Samples) -> None:
+    for (method, route, status), count in sorted(counts.requests.items()):
+        samples.put(f.HTTP_REQUESTS, count, f"{_of_route(method, route)},{label('status', status)}")
+    for place, seconds in sorted(counts.seconds.items(), key=lambda each: each[0]):
+        samples.put_histogram(f.HTTP_SECONDS, seconds, _of_route(*place))
+    samples.put(f.HTTP_IN_PROGRESS, counts.in_progress)
+
+
+def _of_route(method: str, route: str) -> str:
+    return f"{label('method', method)},{label('route', route)}"
