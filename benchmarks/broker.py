@@ -23,6 +23,8 @@ def cpu_seconds_of(pid: int) -> float:
 class BrokerProcess:
     url: str
     pid: int
+    http: str
+    """The address of the gateway."""
 
     def cpu_seconds(self) -> float:
         return cpu_seconds_of(self.pid)
@@ -38,7 +40,8 @@ def broker_process(data: str) -> Iterator[BrokerProcess]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield BrokerProcess(json.loads(process.stdout.readline())["websocket"], process.pid)
+        addresses = json.loads(process.stdout.readline())
+        yield BrokerProcess(addresses["websocket"], process.pid, addresses["http"])
     finally:
         process.terminate()
         process.wait(30)
