@@ -77,6 +77,8 @@ class HttpClient:
     async def _event(self) -> Any:
         while (event := self._parser.next_event()) is h11.NEED_DATA:
             self._parser.receive_data(bytes(await self.stream.receive_some(65_536)))
+        if isinstance(event, h11.ConnectionClosed):
+            raise trio.BrokenResourceError("the broker has closed the connection")
         return event
 
 

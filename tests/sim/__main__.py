@@ -18,6 +18,8 @@ from tests.sim.disk.world import World
 from tests.sim.groups.bugs import PLANTED_AMONG_GROUPS
 from tests.sim.groups.lanebugs import PLANTED_AMONG_LANES
 from tests.sim.groups.world import GroupWorld
+from tests.sim.http.bugs import PLANTED_OVER_HTTP
+from tests.sim.http.world import HttpWorld
 from tests.sim.shrinking import shrunk
 from tests.sim.streams.bugs import PLANTED_AMONG_STREAMS
 from tests.sim.workers.bugs import PLANTED_AMONG_WORKERS
@@ -29,6 +31,7 @@ WORLDS: dict[str, type[World] | type[ClientWorld]] = {
     "groups": GroupWorld,
     "delays": DelayWorld,
     "workers": WorkerWorld,
+    "http": HttpWorld,
 }
 BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "partitions": PLANTED,
@@ -36,6 +39,7 @@ BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "delays": PLANTED_AMONG_DELAYS,
     "groups": {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_LANES, **PLANTED_AMONG_STREAMS},
     "workers": PLANTED_AMONG_WORKERS,
+    "http": PLANTED_OVER_HTTP,
 }
 
 

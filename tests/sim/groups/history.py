@@ -100,9 +100,23 @@ class GroupHistory(GroupBook):
 
         `is_prompt`: what the member and the broker say to each other is heard soon.
         """
-        now, row = trio.current_time(), list[Held]()
+        now = trio.current_time()
         until_least = now + visibility - WIRE_SECONDS_MAX if is_prompt else now
         until_most = self.latest_end(visibility) if is_prompt and not is_extended else math.inf
+        return self.hand_leased(holder, member, messages, (until_least, until_most), is_prompt=is_prompt)
+
+    def hand_leased(
+        self,
+        holder: str,
+        member: str | None,
+        messages: Sequence[DeliveredMessage],
+        until: tuple[float, float],
+        *,
+        is_prompt: bool,
+    ) -> list[Held]:
+        """`until`: when their leases end, at least and at most."""
+        now, row = trio.current_time(), list[Held]()
+        until_least, until_most = until
         for message in messages:
             self.clients.see(message)
             held = Held(

@@ -61,7 +61,7 @@ GROWN_BYTES = (2_000, 20_000, snapshotlog.GROWN_BYTES)
 YEAR_SECONDS = 365 * 24 * 3_600.0
 
 
-async def _patiently(ask: Callable[[], Awaitable[AnswerT]], what: str) -> AnswerT:
+async def patiently(ask: Callable[[], Awaitable[AnswerT]], what: str) -> AnswerT:
     """On a disk that takes two seconds for a sync, a broker with groups whose members come back at once is busy."""
     for _ in range(TRIES_MAX):
         with suppress(goqueue.Unavailable, goqueue.OffsetOutOfRange):  # out of range: retention overtook a reader
@@ -315,14 +315,14 @@ class GroupWorld(ClientWorld):
     async def _audit(self) -> dict[str, list[int]]:
         ends = await super()._audit()
         async with goqueue.connect(URL, network=self.network.machine(AUDITOR), clock=self.clock) as client:
-            there = await _patiently(client.topics, "the broker")
+            there = await patiently(client.topics, "the broker")
             topics = [topic.name for topic in there if topic.name.endswith(".dlq")]
             found = [message for topic in topics for message in await self._everything_in(client, topic)]
             self.letters.check(letters_in(found))
             for group in self.groups:
                 since = trio.current_time()
                 with suppress(goqueue.UnknownGroup):
-                    view = await _patiently(partial(client.group, group.setup.name), group.setup.name)
+                    view = await patiently(partial(client.group, group.setup.name), group.setup.name)
                     group.look(view, since)
                     if not self._has_lost_a_ledger:
                         group.check_nothing_is_lost(view)
@@ -334,12 +334,12 @@ class GroupWorld(ClientWorld):
         return any(isinstance(each, LedgerDamage) and str(each) in self.tally.counts for each in self.plan.damage)
 
     async def _everything_in(self, client: goqueue.Client, topic: str) -> list[goqueue.Message]:
-        return await _patiently(partial(super()._everything_in, client, topic), topic)
+        return await patiently(partial(super()._everything_in, client, topic), topic)
 
     async def _ends_of(self, client: goqueue.Client, topic: str, messages: Sequence[goqueue.Message]) -> list[int]:
         if not (self.plan.hides or self.plan.removes):
             return await super()._ends_of(client, topic, messages)
-        view = await _patiently(partial(client.topic, topic), topic)
+        view = await patiently(partial(client.topic, topic), topic)
         return [partition.end for partition in view.partitions]
 
     async def _converge(self, ends: dict[str, list[int]]) -> None:
