@@ -103,6 +103,7 @@ ROOMS: Mapping[str, str] = {
     "cli/log": "cli/program",
     "cli/bench": "cli/program",
     "cli/spark": "cli/program",
+    "cli/top": "cli/program",
     "cli": "cli/program cli/messages cli/backup",
     "spark/json": "",
     "spark": "spark/json",

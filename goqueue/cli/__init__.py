@@ -25,6 +25,7 @@ FILES = {
     "serve": "serve",
     "spark": "spark.commands",
     "stats": "stats",
+    "top": "top.command",
     "topic": "topic",
     "why": "why",
     "work": "work",

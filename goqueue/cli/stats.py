@@ -1,12 +1,11 @@
 """`goqueue stats`: the counters of a broker."""
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import click
-import trio
 
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import (
@@ -20,12 +19,10 @@ from goqueue.cli.program.output import (
     write_titles,
 )
 from goqueue.cli.program.running import Misuse
+from goqueue.cli.program.watching import watching
 
 Counters: TypeAlias = Mapping[str, Any]
 COLUMNS = [Column("COUNTER", 7), Column("VALUE", 5, is_number=True)]
-
-
-WATCH_SECONDS = 1.0
 
 
 @click.command()
@@ -39,19 +36,6 @@ def stats(*, watch: bool, count: int | None, broker: BrokerAddress, output: str)
         raise Misuse("--count is how often to look; give --watch too")
     show = _write_line if output == JSON else _write_page if watch and sys.stdout.isatty() else _write_table
     ask(broker, lambda client: watching(client.stats, show, count if watch else 1))
-
-
-async def watching(
-    look: Callable[[], Awaitable[Counters]], show: Callable[[Counters], None], count: int | None
-) -> None:
-    """Look and show, once each second, however long a look takes."""
-    begun, looks = trio.current_time(), 0
-    while True:
-        show(await look())
-        looks += 1
-        if looks == count:
-            return
-        await trio.sleep_until(max(trio.current_time(), begun + looks * WATCH_SECONDS))
 
 
 def _write_line(counters: Counters) -> None:

@@ -10,7 +10,8 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.cli.stats import groups_of, watching
+from goqueue.cli.program.watching import watching
+from goqueue.cli.stats import groups_of
 from goqueue.storage.disk.disk import RealDisk
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback

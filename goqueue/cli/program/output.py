@@ -99,14 +99,14 @@ def fitting(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[Co
 
 
 def write_titles(columns: Sequence[Column]) -> None:
-    click.secho(_line(columns, [column.title for column in columns]), bold=True)
+    click.secho(line_of(columns, [column.title for column in columns]), bold=True)
 
 
 def write_cells(columns: Sequence[Column], cells: Sequence[str]) -> None:
-    click.echo(_line(columns, cells))
+    click.echo(line_of(columns, cells))
 
 
-def _line(columns: Sequence[Column], cells: Sequence[str]) -> str:
+def line_of(columns: Sequence[Column], cells: Sequence[str]) -> str:
     padded = [
         cell.rjust(column.width) if column.is_number else cell.ljust(column.width)
         for column, cell in zip(columns, cells, strict=True)

@@ -1,0 +1,1 @@
+"""`goqueue top`: what a broker does, live in the terminal."""
