@@ -214,16 +214,15 @@ class Poll:
             await self._seat.wait_for_change(left)
 
     def _partitions(self) -> list[AssignedPartition]:
-        now = trio.current_time()
-        return [
-            each for each in self._seat.assignment if self._resting.get((each.uuid, each.partition), 0.0) <= now
-        ]
+        now, assignment = trio.current_time(), self._seat.assignment
+        places = {(each.uuid, each.partition) for each in assignment}
+        self._resting = {place: until for place, until in self._resting.items() if until > now and place in places}
+        return [each for each in assignment if (each.uuid, each.partition) not in self._resting]
 
     def _wait_ms(self) -> int:
-        left = self._deadline - trio.current_time()
-        if self._resting:
-            left = min(left, REST_SECONDS)
-        return math.ceil(1_000 * max(0.0, left))
+        """Until the poll ends, or a partition that rests is asked again."""
+        until = min([self._deadline, *self._resting.values()])
+        return math.ceil(1_000 * max(0.0, until - trio.current_time()))
 
     def _note(self, partition: AssignedPartition, error: GoQueueError) -> None:
         if isinstance(error, FATAL):
