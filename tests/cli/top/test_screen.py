@@ -99,19 +99,15 @@ async def soon() -> Look:
 async def test_q_leaves_and_other_keys_mean_nothing(
     terminal: Terminal, autojump_clock: MockClock, keys: bytes
 ) -> None:
-    with terminal.screen() as screen:
+    async def press() -> None:
+        terminal.press(b"x")
+        await trio.sleep(3)
+        terminal.press(keys)
+
+    with terminal.screen() as screen, trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-
-            async def live() -> None:
-                assert not await show_live(soon, "ws://here", screen, signals())
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(live)
-            terminal.press(b"x")
-            await trio.sleep(3)
-            terminal.press(keys)
-            await trio.sleep(60)
-            raise AssertionError("nobody left")
+            nursery.start_soon(press)
+            assert not await show_live(soon, "ws://here", screen, signals())
     assert "orders" in terminal.shown()
 
 
