@@ -19,6 +19,7 @@ from goqueue.cli.top.rates import Look
 from goqueue.cli.top.screen import Screen
 from tests.cli.top.looks import look, topic
 
+END = "<end>"
 ALT, BACK = "\x1b[?1049h", "\x1b[?1049l"
 
 
@@ -39,8 +40,13 @@ class Terminal:
         return Screen(console, self.program)
 
     def shown(self) -> str:
+        """All that was written so far."""
+        self.output.write(END)
         self.output.flush()
-        return os.read(self.person, 100_000).decode()
+        found = ""
+        while not found.endswith(END):
+            found += os.read(self.person, 65_536).decode()
+        return found
 
     def press(self, keys: bytes) -> None:
         os.write(self.person, keys)
