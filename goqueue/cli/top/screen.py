@@ -18,7 +18,7 @@ from rich.control import Control
 from rich.screen import Screen as FullPage
 from rich.text import Text
 
-from goqueue.cli.top.page import Line
+from goqueue.cli.top.page import PageLine
 
 LEAVE = b"qQ"
 READ_SIZE = 256
@@ -61,7 +61,7 @@ class Screen:
         """Columns and lines, as they are now."""
         return self._console.size
 
-    def draw(self, lines: Sequence[Line]) -> None:
+    def draw(self, lines: Sequence[PageLine]) -> None:
         text = Text(no_wrap=True, overflow="crop")
         for number, line in enumerate(lines):
             text.append("\n" * bool(number) + line.text, style="bold" if line.is_title else "")

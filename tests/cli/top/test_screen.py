@@ -14,7 +14,7 @@ from rich.console import Console
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.cli.top.command import LivePage, show_live
-from goqueue.cli.top.page import Line
+from goqueue.cli.top.page import PageLine
 from goqueue.cli.top.rates import Look
 from goqueue.cli.top.screen import Screen
 from tests.cli.top.looks import look, topic
@@ -65,7 +65,7 @@ def test_it_is_given_back_as_it_was(terminal: Terminal) -> None:
     before = terminal.mode
     with terminal.screen() as screen:
         assert terminal.mode != before, "keys come as they are pressed"
-        screen.draw([Line("hello", is_title=True), Line("world")])
+        screen.draw([PageLine("hello", is_title=True), PageLine("world")])
     shown = terminal.shown()
     assert "hello" in shown
     assert shown.index(ALT) < shown.index("world") < shown.index(BACK)
