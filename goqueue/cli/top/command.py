@@ -9,7 +9,6 @@ from functools import partial
 
 import click
 import trio
-from rich.console import Console
 
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, output_option, printable, write_json, write_table
@@ -18,7 +17,7 @@ from goqueue.cli.program.watching import watching
 from goqueue.cli.top.looking import look_at
 from goqueue.cli.top.page import Page, age, fields_of, lines_of, page_of
 from goqueue.cli.top.rates import Figures, Look, figures
-from goqueue.cli.top.screen import Screen, keyboard_of_terminal
+from goqueue.cli.top.screen import Screen, screen_of_terminal
 from goqueue.client.client import Client
 from goqueue.nursery import PlainNursery
 
@@ -40,8 +39,7 @@ def top(*, once: bool, broker: BrokerAddress, output: str) -> None:
         raise Misuse("-o json is for a single look; give --once, or see `goqueue stats --watch -o json`")
     if not sys.stdout.isatty():
         raise Misuse("stdout is no terminal; give --once")
-    console = Console()
-    if ask(broker, lambda client: _live(client, broker.url, Screen(console, keyboard_of_terminal()))):
+    if ask(broker, lambda client: _live(client, broker.url, screen_of_terminal())):
         raise SystemExit(Exit.TERMINATED)
 
 
@@ -105,7 +103,7 @@ class LivePage:
         if look is not None:
             self._page = page_of(figures(self._before, look))
             self._before, self._answered_at = look, trio.current_time()
-        width, height = self._screen.console.size
+        width, height = self._screen.size
         page = self._page or page_of(figures(None, Look({"connections.open": 0, "uptime_seconds": 0})))
         self._screen.draw(lines_of(page, self._title(is_answered=look is not None), width, height))
 

@@ -29,7 +29,7 @@ NAME_WIDTH_MIN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     text: str
     is_title: bool = False
 
@@ -39,15 +39,15 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
 
-    def lines(self, width: int, height: int) -> Iterator[Line]:
+    def lines(self, width: int, height: int) -> Iterator[PageLine]:
         """At most `height` lines. When rows are left out, the last line counts them."""
         shown = self.rows if len(self.rows) < height else self.rows[: max(0, height - 2)]
         columns = _fitting(self.columns, shown, width)
-        yield Line(line_of(columns, [each.title for each in columns])[:width], is_title=True)
+        yield PageLine(line_of(columns, [each.title for each in columns])[:width], is_title=True)
         for row in shown:
-            yield Line(line_of(columns, [_short(row[0], columns[0].width), *row[1 : len(columns)]])[:width])
+            yield PageLine(line_of(columns, [_short(row[0], columns[0].width), *row[1 : len(columns)]])[:width])
         if len(shown) < len(self.rows):
-            yield Line(f"and {len(self.rows) - len(shown):,} more"[:width])
+            yield PageLine(f"and {len(self.rows) - len(shown):,} more"[:width])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,14 @@ def page_of(figures: Figures) -> Page:
     )
 
 
-def lines_of(page: Page, title: str, width: int, height: int) -> list[Line]:
+def lines_of(page: Page, title: str, width: int, height: int) -> list[PageLine]:
     """The page on a screen: first the title, then of the rest what has room."""
-    lines = [Line(title[:width], is_title=True), *(Line(each[:width]) for each in page.head)]
+    lines = [PageLine(title[:width], is_title=True), *(PageLine(each[:width]) for each in page.head)]
     left = height - len(lines)
     for_groups, for_topics = _shares(left, len(page.groups.rows), len(page.topics.rows))
     for table, share in ((page.groups, for_groups), (page.topics, for_topics)):
         if share >= 3:
-            lines += [Line(""), *table.lines(width, share - 1)]
+            lines += [PageLine(""), *table.lines(width, share - 1)]
     return lines[:height]
 
 

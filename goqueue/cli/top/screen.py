@@ -18,7 +18,7 @@ from rich.control import Control
 from rich.screen import Screen as FullPage
 from rich.text import Text
 
-from goqueue.cli.top.page import Line
+from goqueue.cli.top.page import PageLine
 
 LEAVE = b"qQ"
 READ_SIZE = 256
@@ -27,7 +27,7 @@ READ_SIZE = 256
 class Screen:
     def __init__(self, console: Console, keyboard: int | None) -> None:
         """`keyboard` is the descriptor of a terminal; None: no keys are heard."""
-        self.console = console
+        self._console = console
         self._keyboard = keyboard
         self._given_back = ExitStack()
 
@@ -45,7 +45,7 @@ class Screen:
             kept = termios.tcgetattr(self._keyboard)
             self._given_back.callback(self._restore, self._keyboard, kept)
             tty.setcbreak(self._keyboard)
-        self._given_back.enter_context(self.console.screen(hide_cursor=True))
+        self._given_back.enter_context(self._console.screen(hide_cursor=True))
 
     def give_back(self) -> None:
         with suppress(OSError):  # the terminal is gone
@@ -56,13 +56,18 @@ class Screen:
         with suppress(termios.error):
             termios.tcsetattr(keyboard, termios.TCSADRAIN, kept)
 
-    def draw(self, lines: Sequence[Line]) -> None:
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines, as they are now."""
+        return self._console.size
+
+    def draw(self, lines: Sequence[PageLine]) -> None:
         text = Text(no_wrap=True, overflow="crop")
         for number, line in enumerate(lines):
             text.append("\n" * bool(number) + line.text, style="bold" if line.is_title else "")
-        with self.console:  # in one write
-            self.console.control(Control.home())
-            self.console.print(FullPage(text), end="")
+        with self._console:  # in one write
+            self._console.control(Control.home())
+            self._console.print(FullPage(text), end="")
 
     async def leave_key(self) -> None:
         """Returns when somebody wants to leave, or the terminal has gone. Other keys mean nothing."""
@@ -78,5 +83,5 @@ class Screen:
                 return
 
 
-def keyboard_of_terminal() -> int | None:
-    return sys.stdin.fileno() if sys.stdin.isatty() else None
+def screen_of_terminal() -> Screen:
+    return Screen(Console(), sys.stdin.fileno() if sys.stdin.isatty() else None)

@@ -103,3 +103,27 @@ async def test_dead_letters_impair_the_broker_until_somebody_decides(
             assert await waiting(machine) == []
         await machine.restart()
         assert await waiting(machine) == []
+
+
+async def test_where_a_log_has_gaps_the_count_is_kept_for_a_minute(autojump_clock: MockClock) -> None:
+    """It has to be read then, and probes come every few seconds."""
+    async with goqueue.testing.machine() as machine, machine.client() as client:
+        await client.create_topic("orders", partitions=1)
+        await client.publish("orders", b"0")
+        await reject(client, 1)
+        await trio.sleep(5)
+        await machine.stop()
+        machine.disk.flip_bit("/data/logs/orders.dlq/0/00000000000000000000.log", 100, 0)
+        await machine.start()
+        with pytest.raises(goqueue.DamagedData):
+            async for _ in client.read("orders.dlq", end="latest"):
+                pass
+        assert await waiting(machine) == ["messages of orders.dlq/0 cannot be read"]
+        await client.publish("orders", b"1")
+        await reject(client, 1)
+        await trio.sleep(5)
+        assert (await waiting(machine))[1:] == ["1 dead letter waits: orders (1)"], "the log ends elsewhere"
+        await client.dismiss("orders")
+        assert len(await waiting(machine)) == 2
+        await trio.sleep(61)
+        assert len(await waiting(machine)) == 1

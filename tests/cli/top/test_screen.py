@@ -14,11 +14,12 @@ from rich.console import Console
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.cli.top.command import LivePage, show_live
-from goqueue.cli.top.page import Line
+from goqueue.cli.top.page import PageLine
 from goqueue.cli.top.rates import Look
 from goqueue.cli.top.screen import Screen
 from tests.cli.top.looks import look, topic
 
+END = "<end>"
 ALT, BACK = "\x1b[?1049h", "\x1b[?1049l"
 
 
@@ -39,8 +40,13 @@ class Terminal:
         return Screen(console, self.program)
 
     def shown(self) -> str:
+        """All that was written so far."""
+        self.output.write(END)
         self.output.flush()
-        return os.read(self.person, 100_000).decode()
+        found = ""
+        while not found.endswith(END):
+            found += os.read(self.person, 65_536).decode()
+        return found
 
     def press(self, keys: bytes) -> None:
         os.write(self.person, keys)
@@ -59,7 +65,7 @@ def test_it_is_given_back_as_it_was(terminal: Terminal) -> None:
     before = terminal.mode
     with terminal.screen() as screen:
         assert terminal.mode != before, "keys come as they are pressed"
-        screen.draw([Line("hello", is_title=True), Line("world")])
+        screen.draw([PageLine("hello", is_title=True), PageLine("world")])
     shown = terminal.shown()
     assert "hello" in shown
     assert shown.index(ALT) < shown.index("world") < shown.index(BACK)
@@ -99,19 +105,15 @@ async def soon() -> Look:
 async def test_q_leaves_and_other_keys_mean_nothing(
     terminal: Terminal, autojump_clock: MockClock, keys: bytes
 ) -> None:
-    with terminal.screen() as screen:
+    async def press() -> None:
+        terminal.press(b"x")
+        await trio.sleep(3)
+        terminal.press(keys)
+
+    with terminal.screen() as screen, trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-
-            async def live() -> None:
-                assert not await show_live(soon, "ws://here", screen, signals())
-                nursery.cancel_scope.cancel()
-
-            nursery.start_soon(live)
-            terminal.press(b"x")
-            await trio.sleep(3)
-            terminal.press(keys)
-            await trio.sleep(60)
-            raise AssertionError("nobody left")
+            nursery.start_soon(press)
+            assert not await show_live(soon, "ws://here", screen, signals())
     assert "orders" in terminal.shown()
 
 
