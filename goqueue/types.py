@@ -27,7 +27,7 @@ class Priority(IntEnum):
 
     def __str__(self) -> str:
         """Its name, as `publish` takes it."""
-        return self.name.lower()
+        return _PRIORITY_NAMES[self]
 
     def __format__(self, form: str) -> str:
         """The name, too, unless a form for numbers is asked: f"{priority:d}"."""
@@ -35,6 +35,7 @@ class Priority(IntEnum):
 
 
 LANE_COUNT = len(Priority)
+_PRIORITY_NAMES = tuple(priority.name.lower() for priority in Priority)
 
 
 class Acks(IntEnum):

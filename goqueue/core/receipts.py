@@ -22,6 +22,12 @@ _NUMBER = r"(0|[1-9][0-9]{0,18})"
 _SHAPE = re.compile(rf"{_NAME}:{_NAME}:{_NUMBER}:{_NUMBER}:{_NUMBER}:([0-9a-f]{{12}})")
 
 
+def receipt_text(  # noqa: PLR0917  # in the order in which they stand
+    group: str, topic: str, partition: int, offset: Offset, attempt: int, nonce: int
+) -> str:
+    return f"{group}:{topic}:{partition}:{offset}:{attempt}:{nonce:012x}"
+
+
 class Receipt(NamedTuple):
     group: str
     topic: str
@@ -31,7 +37,7 @@ class Receipt(NamedTuple):
     nonce: int
 
     def __str__(self) -> str:
-        return f"{self.group}:{self.topic}:{self.partition}:{self.offset}:{self.attempt}:{self.nonce:012x}"
+        return receipt_text(*self)
 
     @classmethod
     def parse(cls, text: object) -> "Receipt":

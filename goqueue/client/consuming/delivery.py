@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goqueue.client.consuming.names import DeliveredNames
 from goqueue.client.reading.message import DecodedBatch, FlaggedMessage, Message, Slice
-from goqueue.core.receipts import Receipt
+from goqueue.core.receipts import receipt_text
 from goqueue.core.records.batch import Envelope
 from goqueue.errors import InvalidMessage
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet
@@ -81,7 +81,7 @@ class ReceivedDelivery:
 
     def receipt_of(self, offset: Offset) -> str | None:
         group, topic, _, partition, nonce = self.origin
-        return str(Receipt(group, topic, partition, offset, self.attempt_of(offset), nonce))
+        return receipt_text(group, topic, partition, offset, self.attempt_of(offset), nonce)
 
     def holds(self, offset: Offset) -> bool:
         """Whether the message is not settled."""

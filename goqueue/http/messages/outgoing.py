@@ -20,18 +20,23 @@ class Form(Enum):
 
 
 def message_in_json(message: Message, form: Form = Form.AUTO) -> dict[str, Any]:
+    key, value, headers, receipt = message.key, message.value, message.headers, message.receipt
     shown: dict[str, Any] = {
         "topic": message.topic,
         "partition": message.partition,
         "offset": message.offset,
         "timestamp": message.timestamp,
-        **key_in_json(message.key),
-        **value_in_json(message.value, form),
-        "headers": {name: _header(value) for name, value in message.headers.items()},
-        "priority": str(message.priority),
     }
-    if message.receipt is not None:
-        shown["attempt"], shown["receipt"] = message.attempt, str(message.receipt)
+    if key is not None:
+        shown.update(key_in_json(key))
+    if form is Form.AUTO and value is not None and (text := text_of(value)) is not None:  # as most often
+        shown["value"] = text
+    else:
+        shown.update(value_in_json(value, form))
+    shown["headers"] = {name: _header(content) for name, content in headers.items()} if headers else {}
+    shown["priority"] = str(message.priority)
+    if receipt is not None:
+        shown["attempt"], shown["receipt"] = message.attempt, receipt
     return shown
 
 

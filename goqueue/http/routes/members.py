@@ -36,6 +36,8 @@ from goqueue.storage.slices import Slices
 GROUP = "Members"
 POLL_SECONDS, POLL_SECONDS_MAX = 30.0, 60.0
 CLIENT_NAME_MAX = 100
+SHOWN_AT_ONCE = 16
+"""Messages of an answer that are encoded before others may run."""
 
 
 class JoinBody(Model):
@@ -221,9 +223,10 @@ async def _answer(exchange: Exchange, polling: Poll, body: bytes) -> None:
 
 
 async def _polled(polling: Poll, seat: Seat, form: Form) -> bytes:
-    shown, slices = list[bytes](), Slices()
-    for message in polling.result.messages:
-        shown.append(orjson.dumps(message_in_json(message, form)))
+    messages, shown, slices = polling.result.messages, list[bytes](), Slices()
+    for begin in range(0, len(messages), SHOWN_AT_ONCE):
+        some = [message_in_json(message, form) for message in messages[begin : begin + SHOWN_AT_ONCE]]
+        shown.append(orjson.dumps(some)[1:-1])
         await slices.step()
     head = orjson.dumps(_membership_in_json(seat))[:-1]
     errors = [
