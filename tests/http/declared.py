@@ -7,6 +7,7 @@ import jsonschema_rs
 import orjson
 
 from goqueue.http.routes import ROUTES
+from goqueue.http.routes.links import LINKS
 from goqueue.http.routing.openapi import document
 from goqueue.http.routing.route import Route
 from goqueue.http.routing.table import RouteTable
@@ -19,7 +20,7 @@ ERROR_FIELDS = {"code", "message", "retryable", "details", "request_id"}
 
 @cache
 def the_document() -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(orjson.dumps(document(ROUTES, "0")))
+    found: dict[str, Any] = orjson.loads(orjson.dumps(document(ROUTES, "0", LINKS)))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from goqueue.http.routes.links import LINKS
 from goqueue.http.routing.answers import json_response
 from goqueue.http.routing.openapi import document, refusals
 from goqueue.http.routing.route import HttpCall, Model, Route
@@ -52,7 +53,7 @@ async def openapi(call: HttpCall[None, None]) -> Response:
 
 @cache
 def _document(routes: tuple[Route, ...]) -> bytes:
-    return orjson.dumps(document(routes, version_of("goqueue")))
+    return orjson.dumps(document(routes, version_of("goqueue"), LINKS))
 
 
 async def reference(call: HttpCall[None, None]) -> Response:
