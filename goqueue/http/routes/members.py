@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeAlias, cast
 from uuid import uuid4
 
 import orjson
@@ -15,17 +15,19 @@ from goqueue.client.consuming.options import (
     start_text,
 )
 from goqueue.core.groups.member import SESSION_SECONDS, SESSION_SECONDS_MAX, SESSION_SECONDS_MIN
+from goqueue.core.groups.settings import SETTINGS
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.names import check_group_name
 from goqueue.http.members.polling import Poll, PollRequest, assignment_in_json
 from goqueue.http.members.seats import Seat
 from goqueue.http.messages.outgoing import Form, message_in_json
 from goqueue.http.messages.publishing import PARTLY, error_in_json
-from goqueue.http.routes.groups import GROUP_ERRORS
+from goqueue.http.routes.groups import GROUP_ERRORS, Start
 from goqueue.http.routes.reading import BYTES_LIMIT, BYTES_MAX, LIMIT, LIMIT_MAX, MessageAnswer
 from goqueue.http.routes.topics import Config
 from goqueue.http.routing.answers import NOTHING, json_response, plain
-from goqueue.http.routing.route import HttpCall, Model, Route
+from goqueue.http.routing.route import HttpCall, Model, Name, Route
+from goqueue.http.routing.settings import known_settings, settings_schema
 from goqueue.http.server.errors import InvalidRequest, MethodNotAllowed, Overloaded, status_of
 from goqueue.http.server.exchange import Exchange, Response
 from goqueue.net.wire import groups as wire
@@ -38,15 +40,20 @@ POLL_SECONDS, POLL_SECONDS_MAX = 30.0, 60.0
 CLIENT_NAME_MAX = 100
 
 
+Settings: TypeAlias = Annotated[
+    Config, Field(json_schema_extra=settings_schema(SETTINGS)), known_settings(SETTINGS)
+]
+
+
 class JoinBody(Model):
-    topics: str | list[str]
+    topics: Annotated[str, Field(min_length=1)] | Annotated[list[Name], Field(min_length=1)]
     """Names, or one pattern."""
     client_id: str = "http"
     member_id: str | None = None
     """The id of a member that comes back; without it one is drawn."""
-    settings: Config = {}  # noqa: RUF012  # it is only read
+    settings: Settings = {}  # noqa: RUF012  # it is only read
     """Settings of the group: `mode`, `shared`, `max_deliveries` …; those of a group that is there have to fit."""
-    start: Annotated[int, Field(ge=0)] | str = "earliest"
+    start: Start = "earliest"
     session_timeout: Annotated[float, Field(ge=SESSION_SECONDS_MIN, le=SESSION_SECONDS_MAX)] = SESSION_SECONDS
     """Seconds of silence after which the member is expelled."""
 

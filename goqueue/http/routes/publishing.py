@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import orjson
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from goqueue.client.producing.content import acks_of
 from goqueue.core.names import check_publishable
 from goqueue.errors import GoQueueError, UnknownPartition
-from goqueue.http.messages.incoming import GatheredMessages, MessageGathering, read_message
+from goqueue.http.messages.incoming import VALUE_FIELDS, GatheredMessages, MessageGathering, read_message
 from goqueue.http.messages.publishing import PARTLY, PublishRun, error_in_json
 from goqueue.http.routes.topics import TOPIC_ERRORS, idempotency_key
 from goqueue.http.routing.answers import json_response, retry_headers
@@ -44,24 +44,31 @@ class PublishQuery(Model):
     """A JSON object of names and texts."""
 
 
+_BASE64: dict[str, Any] = {"contentEncoding": "base64", "pattern": "^([A-Za-z0-9+/]{4})*$"}
+_ONE_VALUE: dict[str, Any] = {"oneOf": [{"required": [name]} for name in VALUE_FIELDS]}
+_SECONDS_SHAPE: dict[str, Any] = {"minimum": 0, "maximum": 31_536_000}
+
+
 class HeaderBytes(Model):
-    base64: str
+    base64: Annotated[str, Field(json_schema_extra=_BASE64)]
 
 
 class NewMessage(Model):
+    model_config = ConfigDict(json_schema_extra=_ONE_VALUE)
+
     value: str | None = None
     """Text; null is a tombstone. Exactly one of the three forms of a value is given."""
-    value_base64: str | None = None
+    value_base64: Annotated[str, Field(json_schema_extra=_BASE64)] | None = None
     value_json: Any = None
     key: str | None = None
-    key_base64: str | None = None
+    key_base64: Annotated[str, Field(json_schema_extra=_BASE64)] | None = None
     headers: dict[str, str | HeaderBytes] | None = None
-    priority: str | int | None = None
-    partition: int | None = None
-    delay: float | None = None
+    priority: Literal["critical", "high", "normal", "low", "background"] | Literal[0, 1, 2, 3, 4] | None = None
+    partition: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    delay: Annotated[float, Field(json_schema_extra=_SECONDS_SHAPE)] | None = None
     """Seconds."""
     deliver_at: float | str | None = None
-    ttl: float | None = None
+    ttl: Annotated[float, Field(json_schema_extra=_SECONDS_SHAPE)] | None = None
     message_id: str | None = None
 
 

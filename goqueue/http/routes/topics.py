@@ -7,9 +7,11 @@ from uuid import UUID
 
 from pydantic import Field
 
+from goqueue.core.topics.config import SETTINGS
 from goqueue.core.topics.metadata import PARTITIONS_MAX
 from goqueue.http.routing.answers import NOTHING, json_response, plain
 from goqueue.http.routing.route import HttpCall, Model, Name, NoFields, Route
+from goqueue.http.routing.settings import settings_schema
 from goqueue.http.server.errors import InvalidRequest
 from goqueue.http.server.exchange import Exchange, Response
 from goqueue.net.wire import messages as wire
@@ -28,11 +30,11 @@ Limit = Annotated[int, Field(ge=1, le=LISTED_MAX)]
 class NewTopic(Model):
     name: Name
     partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)] = PARTITIONS
-    config: Config = {}  # noqa: RUF012  # it is only read
+    config: Annotated[Config, Field(json_schema_extra=settings_schema(SETTINGS))] = {}  # noqa: RUF012  # only read
 
 
 class ChangedTopic(Model):
-    config: Config | None = None
+    config: Annotated[Config, Field(json_schema_extra=settings_schema(SETTINGS, may_reset=True))] | None = None
     partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)] | None = None
     """How many there shall be."""
 
