@@ -208,7 +208,7 @@ ROUTES = (
         answer=LettersAnswer,
         errors=(*TOPIC_ERRORS, "unknown_partition", "partition_unavailable", "partition_lost", "damaged_data"),
         asks=(DescribeTopics, wire.FindDecisions, Fetch),
-        example="'$URL/topics/orders/dead-letters?state=waiting'",
+        example='"$URL/topics/orders/dead-letters?state=waiting"',
     ),
     Route(
         "GET",

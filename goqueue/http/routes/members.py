@@ -316,7 +316,7 @@ ROUTES = (
         errors=(*MEMBER_ERRORS, "stale_generation", "in_flight_full", "too_many_requests"),
         asks=(wire.Heartbeat, wire.Receive, wire.Settle, wire.AskOffsets, Fetch),
         is_safe=False,
-        example="'$URL/groups/billing/poll?member_id=worker-1&timeout=1'",
+        example='"$URL/groups/billing/poll?member_id=worker-1&timeout=1"',
     ),
     Route(
         "POST",

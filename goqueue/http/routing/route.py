@@ -32,7 +32,7 @@ Name = Annotated[str, Field(json_schema_extra=NAME_SHAPE)]
 class Model(BaseModel):
     """The fields of a query, a body or an answer. A field that is not known is refused, with its name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class NoFields(Model):

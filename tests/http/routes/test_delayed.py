@@ -34,7 +34,7 @@ async def test_a_delayed_message_is_listed_moved_and_delivered_early(autojump_cl
         assert again.json() == {"delivered": False}
         assert [each.value async for each in client.read("orders", end="latest")] == [b"v"]
         [finished] = await pending(http, "state=finished")
-        assert (finished["offset"], finished["delivered_offset"]) == (0, 1)
+        assert finished["offset"] == 0 < finished["delivered_offset"]
 
 
 async def test_a_cancelled_message_is_never_delivered(autojump_clock: MockClock) -> None:
@@ -51,7 +51,8 @@ async def test_a_cancelled_message_is_never_delivered(autojump_clock: MockClock)
 async def test_delayed_messages_come_by_pages(autojump_clock: MockClock) -> None:
     async with goqueue.testing.machine() as machine, machine.client() as client, connected(machine) as http:
         await client.create_topic("orders", partitions=1)
-        await client.publish_many("orders", [b"v"] * 5, delay=60)
+        for _ in range(5):
+            await client.publish("orders", b"v", delay=60)
         first = (await http.ask("GET", "/topics/orders/delayed?limit=3")).json()
         assert ([each["offset"] for each in first["delayed"]], first["pending"]) == ([0, 1, 2], 5)
         rest = (await http.ask("GET", f"/topics/orders/delayed?limit=3&after={first['next']}")).json()
