@@ -28,7 +28,7 @@ from goqueue.http.routes.topics import Config
 from goqueue.http.routing.answers import NOTHING, json_response, plain
 from goqueue.http.routing.route import HttpCall, Model, Name, Route
 from goqueue.http.routing.settings import known_settings, settings_schema
-from goqueue.http.server.errors import InvalidRequest, MethodNotAllowed, Overloaded, status_of
+from goqueue.http.server.errors import InvalidRequest, Overloaded, status_of
 from goqueue.http.server.exchange import Exchange, Response
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.failures import error_of
@@ -196,8 +196,6 @@ async def leave(call: HttpCall[None, LeaveBody]) -> Response:
 async def poll(call: HttpCall[PollQuery, None]) -> Response | None:
     """Answers by itself: what cannot be sent is given back."""
     query, exchange = call.query, call.exchange
-    if exchange.head.method == "HEAD":
-        raise MethodNotAllowed("a poll takes messages and has a body; use GET", allow="GET, OPTIONS")
     seat = _seat(call, query.member_id)
     wanted = PollRequest(query.limit, query.max_bytes, query.timeout, query.visibility, query.generation)
     polling = Poll(seat, wanted, call.gateway.broker.environment.clock.now(), exchange.request_id)
