@@ -59,8 +59,24 @@ def test_the_reference_is_what_the_table_of_routes_says() -> None:
     assert PAGE.read_text() == page(), "write it anew: python -m tests.httppage"
 
 
+def with_a_dead_letter(address: str) -> None:
+    """For those examples that decide about one."""
+    kind = "-H 'Content-Type: application/json'"
+    _, polled = ask(f"curl '{address}/groups/billing/poll?member_id=worker-1'")
+    receipt = json.loads(polled)["messages"][0]["receipt"]
+    body = json.dumps({"receipts": [receipt]})
+    assert ask(f"curl {kind} -d '{body}' {address}/messages/reject")[0] == 200
+    for _ in range(100):
+        _, letters = ask(f"curl {address}/topics/orders/dead-letters")
+        if json.loads(letters)["letters"]:
+            return
+    raise AssertionError("the dead letter does not come")
+
+
 def test_every_example_of_the_reference_runs(address: str) -> None:
-    for route in with_example():
+    for place, route in enumerate(with_example()):
+        if place == len(FIRST):
+            with_a_dead_letter(address)
         status, answer = ask(curl(route).replace("$URL", address))
         assert status == route.status, f"{curl(route)}: {status} {answer}"
         if status != 204 and route.answer is not None:

@@ -41,6 +41,7 @@ PATHS = (
     b"*",
     b"/v1/v1/v1",
 )
+# None of these publishes anything: the topic has one partition.
 BODIES: tuple[Any, ...] = (
     None,
     [],
@@ -50,7 +51,7 @@ BODIES: tuple[Any, ...] = (
     {"messages": [None] * 9_000},
     {"messages": [{"value": {"a": 1}}, {"value_base64": "%"}, {"colour": "red"}, 7, [], {"value": "v", "ttl": -1}]},
     {"messages": [{"value": "v", "partition": 10**18, "priority": "?", "deliver_at": "soon"}] * 100},
-    {"messages": [{"value": "v", "headers": {"x" * 300: "y" * 70_000}}]},
+    {"messages": [{"value": "v", "partition": 99, "headers": {"x" * 300: "y" * 70_000}}]},
     {"messages": [], "more": 1},
     {"records": [{"value": "v"}]},
 )
@@ -61,7 +62,7 @@ RAW_BODIES = (
     b'{"messages":' * 2_000,
     b'{"messages":["\\ud800"]}',
     b"\xff\xfe\x00",
-    b'{"messages":[{"value":"' + b"\\u0000" * 100_000 + b'"}]}',
+    b'{"messages":[{"partition":99,"value":"' + b"\\u0000" * 100_000 + b'"}]}',
     b"1" * 1_000_000,
     b'"' + b"x" * 5_000_000,
 )
@@ -191,6 +192,11 @@ async def receipts_of_nobody(stream: trio.abc.HalfCloseableStream, random: Rando
     receipts = [f"siege:orders:0:{number}:1:{random.getrandbits(48):012x}" for number in range(9_000)]
     await stream.send_all(post(b"/messages/ack", json.dumps({"receipts": receipts}).encode()))
     await trio.sleep(20)
+
+
+async def wait_for_a_message(stream: trio.abc.HalfCloseableStream) -> None:
+    """Nobody means harm by it, but there may be hundreds."""
+    await stream.send_all(get(b"/topics/orders/messages?offset=latest&wait=60&max_bytes=1"))
 
 
 HTTP_ATTACKS: tuple[Attack, ...] = (

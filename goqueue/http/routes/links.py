@@ -53,7 +53,7 @@ def _of_a_member() -> Iterator[Link]:
     for target in ("GET {}", "GET {}/assignment", "GET {}/offsets", "PATCH {}"):
         yield Link(source, target.format(GROUP), {"group": _SAME_GROUP})
     yield Link(source, f"GET /why{GROUP}", {"group": _SAME_GROUP, "member": _MEMBER})
-    yield Link(source, f"GET {GROUP}/poll", {"group": _SAME_GROUP, "member_id": _MEMBER, "timeout": 0.1})
+    yield Link(source, f"GET {GROUP}/poll", {"group": _SAME_GROUP, "member_id": _MEMBER, "timeout": "0.1"})
     for target in ("POST {}/heartbeat", "POST {}/leave"):
         yield Link(source, target.format(GROUP), {"group": _SAME_GROUP}, {"member_id": _MEMBER})
 

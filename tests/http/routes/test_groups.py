@@ -43,7 +43,9 @@ async def test_offsets_are_shown_committed_from_outside_and_reset(autojump_clock
     async with goqueue.testing.machine() as machine, connected(machine) as http:
         await with_a_group(http)
         await http.ask("POST", "/groups/billing/leave", {"member_id": "m"})
-        dry = await http.ask("POST", "/groups/billing/reset", {"start": 3, "partition": 0, "dry_run": True})
+        dry = await http.ask(
+            "POST", "/groups/billing/reset", {"start": 3, "topic": "orders", "partition": 0, "dry_run": True}
+        )
         assert len(dry.json()["partitions"]) == 1
         assert (await http.ask("GET", "/groups/billing/offsets")).json()["offsets"]["orders"]["0"] == 0
         done = await http.ask("POST", "/groups/billing/reset", {"start": "latest"})

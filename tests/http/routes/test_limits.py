@@ -14,6 +14,7 @@ from goqueue.http.server.errors import Overloaded
 from tests.http.routes.test_publishing import read_all
 from tests.http.world import Answered, ask, connected
 
+PIECE = 1024 * 1024
 PATH = "/topics/orders/messages"
 NDJSON = {"content-type": "application/x-ndjson"}
 OCTETS = {"content-type": "application/octet-stream"}
@@ -119,7 +120,7 @@ async def test_bodies_that_do_not_fit_together_are_refused_for_now(autojump_cloc
         async with trio.open_nursery() as nursery:
             for number in range(17):
                 nursery.start_soon(hold_a_body, machine, number)
-            await trio.sleep(1)
+            await trio.sleep(2)
             refused = await ask(machine, "POST", PATH, {"messages": [{"value": "v"}]})
             nursery.cancel_scope.cancel()
         assert (refused.status, refused.json()["code"]) == (503, Overloaded.code)
@@ -130,10 +131,13 @@ async def test_bodies_that_do_not_fit_together_are_refused_for_now(autojump_cloc
 
 async def hold_a_body(machine: Any, number: int) -> None:
     """All but the last byte of a large one."""
-    size = 16 * 1024 * 1024 - 1
+    size = 16 * PIECE + 1
     async with connected(machine, f"holder {number}") as http:
         head = f"POST {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/octet-stream\r\n"
-        await http.send(f"{head}content-length: {size}\r\n\r\n".encode() + bytes(size - 1))
+        await http.send(f"{head}content-length: {size}\r\n\r\n".encode())
+        for _ in range(0, size - 1, PIECE):
+            await http.send(bytes(min(PIECE, size - 1)))
+            await trio.sleep(0.001)
         await trio.sleep_forever()
 
 
