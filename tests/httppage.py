@@ -9,7 +9,7 @@ from goqueue.http.routes import ROUTES
 from goqueue.http.routes.links import LINKS
 from goqueue.http.routes.pages import curl
 from goqueue.http.routing.openapi import document
-from goqueue.http.routing.reference import Row, Table, codes_of, tables_of
+from goqueue.http.routing.reference import FieldRow, FieldTable, codes_of, tables_of
 from goqueue.http.routing.route import Route
 
 PAGE = Path(__file__).parents[1] / "docs/http-reference.md"
@@ -60,12 +60,12 @@ def codes(route: Route) -> str:
     return f" Refuses with {', '.join(own)}." if own else ""
 
 
-def table(of: Table) -> str:
+def table(of: FieldTable) -> str:
     lines = [f"| {of.heading} | type | default | |", "|---|---|---|---|", *map(line, of.rows)]
     return "\n" + "\n".join(lines) + "\n"
 
 
-def line(row: Row) -> str:
+def line(row: FieldRow) -> str:
     default = "needed" if row.is_needed else "" if row.default is None else f"`{json.dumps(row.default)}`"
     return f"| `{row.name}` | {row.type} | {default} | {row.meaning.replace('|', ' or ')} |"
 

@@ -6,7 +6,7 @@ its messages, from a join to a poll to an ack.
 
 from collections.abc import Iterator
 
-from goqueue.http.routing.route import Link
+from goqueue.http.routing.route import RouteLink
 
 TOPIC, GROUP = "/topics/{topic}", "/groups/{group}"
 _NAMED = "$response.body#/name"
@@ -14,7 +14,7 @@ _SAME_TOPIC, _SAME_GROUP = "$request.path.topic", "$request.path.group"
 _MEMBER = "$response.body#/member_id"
 
 
-def _of_a_topic(source: str, topic: str) -> Iterator[Link]:
+def _of_a_topic(source: str, topic: str) -> Iterator[RouteLink]:
     for target in (
         f"GET {TOPIC}",
         f"GET {TOPIC}/partitions",
@@ -26,11 +26,11 @@ def _of_a_topic(source: str, topic: str) -> Iterator[Link]:
         f"POST {TOPIC}/purge",
         f"DELETE {TOPIC}",
     ):
-        yield Link(source, target, {"topic": topic})
-    yield Link(source, f"POST {GROUP}/join", {}, {"topics": [topic], "start": "earliest"})
+        yield RouteLink(source, target, {"topic": topic})
+    yield RouteLink(source, f"POST {GROUP}/join", {}, {"topics": [topic], "start": "earliest"})
 
 
-def _of_a_message() -> Iterator[Link]:
+def _of_a_message() -> Iterator[RouteLink]:
     place = {
         "topic": _SAME_TOPIC,
         "partition": "$response.body#/results/0/partition",
@@ -45,23 +45,23 @@ def _of_a_message() -> Iterator[Link]:
         f"DELETE {delayed}",
         f"POST {delayed}/deliver",
     ):
-        yield Link(f"POST {TOPIC}/messages", target, place)
+        yield RouteLink(f"POST {TOPIC}/messages", target, place)
 
 
-def _of_a_member() -> Iterator[Link]:
+def _of_a_member() -> Iterator[RouteLink]:
     source = f"POST {GROUP}/join"
     for target in ("GET {}", "GET {}/assignment", "GET {}/offsets", "PATCH {}"):
-        yield Link(source, target.format(GROUP), {"group": _SAME_GROUP})
-    yield Link(source, f"GET /why{GROUP}", {"group": _SAME_GROUP, "member": _MEMBER})
-    yield Link(source, f"GET {GROUP}/poll", {"group": _SAME_GROUP, "member_id": _MEMBER, "timeout": "0.1"})
+        yield RouteLink(source, target.format(GROUP), {"group": _SAME_GROUP})
+    yield RouteLink(source, f"GET /why{GROUP}", {"group": _SAME_GROUP, "member": _MEMBER})
+    yield RouteLink(source, f"GET {GROUP}/poll", {"group": _SAME_GROUP, "member_id": _MEMBER, "timeout": "0.1"})
     for target in ("POST {}/heartbeat", "POST {}/leave"):
-        yield Link(source, target.format(GROUP), {"group": _SAME_GROUP}, {"member_id": _MEMBER})
+        yield RouteLink(source, target.format(GROUP), {"group": _SAME_GROUP}, {"member_id": _MEMBER})
 
 
-def _of_a_receipt() -> Iterator[Link]:
+def _of_a_receipt() -> Iterator[RouteLink]:
     for action in ("ack", "nack", "reject", "release", "visibility"):
         body = {"receipts": ["$response.body#/messages/0/receipt"]}
-        yield Link(f"GET {GROUP}/poll", f"POST /messages/{action}", {}, body)
+        yield RouteLink(f"GET {GROUP}/poll", f"POST /messages/{action}", {}, body)
 
 
 LINKS = (

@@ -11,7 +11,7 @@ import orjson
 from goqueue.http.routes.links import LINKS
 from goqueue.http.routing.answers import json_response
 from goqueue.http.routing.openapi import document, operation_id
-from goqueue.http.routing.reference import Row, Table, codes_of, tables_of
+from goqueue.http.routing.reference import FieldRow, FieldTable, codes_of, tables_of
 from goqueue.http.routing.route import HttpCall, Model, Route
 from goqueue.http.server.exchange import Response
 from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION
@@ -112,7 +112,7 @@ def _entry(route: Route, described: Mapping[str, Any]) -> str:
     return "".join(lines)
 
 
-def _table(table: Table) -> str:
+def _table(table: FieldTable) -> str:
     rows = "".join(
         f"<tr><td><code>{escape(row.name)}</code><td>{_inline(row.type)}<td>{_default(row)}<td>{_inline(row.meaning)}"
         for row in table.rows
@@ -120,7 +120,7 @@ def _table(table: Table) -> str:
     return f"<table><tr><th>{escape(table.heading)}<th>type<th>default<th>{rows}</table>"
 
 
-def _default(row: Row) -> str:
+def _default(row: FieldRow) -> str:
     if row.is_needed:
         return "needed"
     return "" if row.default is None else f"<code>{escape(orjson.dumps(row.default).decode())}</code>"

@@ -163,7 +163,7 @@ async def _publish_lines(call: HttpCall[PublishQuery, None]) -> None:
 
 
 async def _published_lines(
-    call: HttpCall[PublishQuery, None], lines: Sequence["Line"], first: int, name: str | None
+    call: HttpCall[PublishQuery, None], lines: Sequence["BodyLine"], first: int, name: str | None
 ) -> PublishRun:
     messages, refused = list[Any](), dict[int, GoQueueError]()
     for place, (_, text) in enumerate(lines):
@@ -175,7 +175,7 @@ async def _published_lines(
     return await _published(call, messages, name, first, refused)
 
 
-class Line(NamedTuple):
+class BodyLine(NamedTuple):
     number: int
     text: bytes
 
@@ -187,13 +187,13 @@ class _Lines:
         self._exchange = exchange
         self._number = 0
         self._rest = bytearray()
-        self._ready: Iterator[list[Line]] = iter(())
+        self._ready: Iterator[list[BodyLine]] = iter(())
         self._is_over = False
 
     def __aiter__(self) -> "_Lines":
         return self
 
-    async def __anext__(self) -> list[Line]:
+    async def __anext__(self) -> list[BodyLine]:
         while True:
             lines = next(self._ready, None)
             if lines is not None:
@@ -206,7 +206,7 @@ class _Lines:
             filled = [line for line in self._cut(part) if line.text.strip()]
             self._ready = iter([filled[at : at + LINES_MAX] for at in range(0, len(filled), LINES_MAX)])
 
-    def _cut(self, part: bytes) -> list[Line]:
+    def _cut(self, part: bytes) -> list[BodyLine]:
         """The lines that end in this part. A long line in many parts is not copied for each of them."""
         self._rest += part
         if len(self._rest) > JSON_SIZE_MAX + len(part):
@@ -215,7 +215,7 @@ class _Lines:
             return []
         texts = bytes(self._rest).split(b"\n")
         self._rest = bytearray(texts.pop() if part else b"")
-        lines = [Line(self._number + place, text) for place, text in enumerate(texts, 1)]
+        lines = [BodyLine(self._number + place, text) for place, text in enumerate(texts, 1)]
         self._number += len(texts)
         return lines
 
@@ -229,7 +229,7 @@ class _Reports:
         self._published = 0
         self._statuses: set[int] = set()
 
-    async def add(self, lines: Sequence[Line], done: PublishRun) -> None:
+    async def add(self, lines: Sequence[BodyLine], done: PublishRun) -> None:
         failed = [
             {"line": line.number, **result}
             for line, result in zip(lines, done.results, strict=True)

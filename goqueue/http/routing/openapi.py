@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from goqueue.http.routing.route import NAME_SHAPE, NDJSON, OCTETS, TEXT, Link, Model, Route
+from goqueue.http.routing.route import NAME_SHAPE, NDJSON, OCTETS, TEXT, Model, Route, RouteLink
 from goqueue.http.server.errors import STATUS
 from goqueue.http.server.exchange import JSON
 from goqueue.net.wire.fields import INTEGER_MAX, U32_MAX
@@ -54,7 +54,7 @@ class ErrorAnswer(Model):
     request_id: str
 
 
-def document(routes: Iterable[Route], version: str, links: Iterable[Link] = ()) -> dict[str, Any]:
+def document(routes: Iterable[Route], version: str, links: Iterable[RouteLink] = ()) -> dict[str, Any]:
     routes = list(routes)
     names, definitions = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
@@ -115,7 +115,7 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     return operation
 
 
-def _link(link: Link, target: Route) -> dict[str, Any]:
+def _link(link: RouteLink, target: Route) -> dict[str, Any]:
     told: dict[str, Any] = {"operationId": operation_id(target)}
     if link.parameters:
         told["parameters"] = dict(link.parameters)

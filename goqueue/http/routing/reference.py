@@ -11,7 +11,7 @@ Described = Mapping[str, Any]
 """The OpenAPI document, or a part of it."""
 
 
-class Row(NamedTuple):
+class FieldRow(NamedTuple):
     name: str
     type: str
     default: object
@@ -20,24 +20,24 @@ class Row(NamedTuple):
     meaning: str
 
 
-class Table(NamedTuple):
+class FieldTable(NamedTuple):
     heading: str
-    rows: list[Row]
+    rows: list[FieldRow]
 
 
-def tables_of(operation: Described, document: Described) -> Iterator[Table]:
+def tables_of(operation: Described, document: Described) -> Iterator[FieldTable]:
     """The query, the body, and what the lists of the body have in them."""
     query = [each for each in operation["parameters"] if each["in"] == "query"]
     if query:
-        yield Table("parameter", [_row(each["name"], each["schema"], each["required"]) for each in query])
+        yield FieldTable("parameter", [_row(each["name"], each["schema"], each["required"]) for each in query])
     content = operation.get("requestBody", {}).get("content", {})
     schema = _referred(content.get(JSON, {}).get("schema", {}), document)
     if schema.get("properties"):
-        yield Table("field", _rows(schema))
+        yield FieldTable("field", _rows(schema))
     for name, each in schema.get("properties", {}).items():
         items = each.get("items", {})
         if "$ref" in items:
-            yield Table(f"field of {name}", _rows(_referred(items, document)))
+            yield FieldTable(f"field of {name}", _rows(_referred(items, document)))
 
 
 def codes_of(route: Route) -> list[tuple[int, str]]:
@@ -50,15 +50,15 @@ def codes_of(route: Route) -> list[tuple[int, str]]:
     ]
 
 
-def _rows(schema: Described) -> list[Row]:
+def _rows(schema: Described) -> list[FieldRow]:
     needed = schema.get("required", ())
     return [_row(name, each, name in needed) for name, each in schema["properties"].items()]
 
 
-def _row(name: str, schema: Described, is_needed: bool) -> Row:
+def _row(name: str, schema: Described, is_needed: bool) -> FieldRow:
     default = schema.get("default")
     meaning = " ".join(schema.get("description", "").split())
-    return Row(name, _type_of(schema), None if default in ("", {}) else default, is_needed, meaning)
+    return FieldRow(name, _type_of(schema), None if default in ("", {}) else default, is_needed, meaning)
 
 
 def _referred(schema: Described, document: Described) -> Described:

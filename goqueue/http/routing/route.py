@@ -60,7 +60,7 @@ class HttpCall(Generic[QueryT, BodyT]):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class RouteLink:
     """What the answer of one route is for another one."""
 
     source: str

@@ -19,7 +19,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n
 _TRAILER = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n")
 
 
-class Body(Protocol):
+class IncomingBody(Protocol):
     def take(self, buffer: bytearray) -> bytes | None:
         """The part that has come, taken out of the buffer; nothing at the end, None while there is none yet."""
 

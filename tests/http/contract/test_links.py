@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.http.routes.links import LINKS
-from goqueue.http.routing.route import Link
+from goqueue.http.routing.route import RouteLink
 from tests.http.world import Answered, HttpClient, connected
 
 GIVEN: Mapping[str, Any] = {"topic": "orders", "group": "billing"}
@@ -32,7 +32,7 @@ async def world() -> AsyncIterator[HttpClient]:
         yield http
 
 
-async def first(http: HttpClient, link: Link) -> Answered:
+async def first(http: HttpClient, link: RouteLink) -> Answered:
     """The answer that has the link, after what has to be before."""
     source = link.source
     if source != "POST /topics":
@@ -74,7 +74,7 @@ def evaluated(expression: Any, answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link.source} → {link.target}")
-async def test_a_link_leads_on(link: Link, autojump_clock: MockClock) -> None:
+async def test_a_link_leads_on(link: RouteLink, autojump_clock: MockClock) -> None:
     async with world() as http:
         answer = (await first(http, link)).json()
         values = {**GIVEN, **evaluated(link.parameters, answer)}
