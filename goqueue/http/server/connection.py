@@ -172,7 +172,7 @@ class HttpConnection:
         self._reserved_bytes += size
 
     async def send(self, data: bytes) -> None:
-        size = max(0, len(data) - self._reserved_bytes) if len(data) > SMALL_ANSWER_BYTES else 0
+        size = 0 if self._reserved_bytes or len(data) <= SMALL_ANSWER_BYTES else len(data)
         with self._budgets.answers.holding(size), self._within(ANSWER_SECONDS + len(data) / PACE_BYTES):
             for at in range(0, len(data), PIECE_BYTES):
                 with self._within(ANSWER_SECONDS):

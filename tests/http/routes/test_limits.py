@@ -131,12 +131,12 @@ async def test_bodies_that_do_not_fit_together_are_refused_for_now(autojump_cloc
 
 async def hold_a_body(machine: Any, number: int) -> None:
     """All but the last byte of a large one."""
-    size = 16 * PIECE + 1
+    size = 16 * PIECE
     async with connected(machine, f"holder {number}") as http:
         head = f"POST {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/octet-stream\r\n"
         await http.send(f"{head}content-length: {size}\r\n\r\n".encode())
-        for _ in range(0, size - 1, PIECE):
-            await http.send(bytes(min(PIECE, size - 1)))
+        for piece in [PIECE] * 15 + [PIECE - 1]:
+            await http.send(bytes(piece))
             await trio.sleep(0.001)
         await trio.sleep_forever()
 
