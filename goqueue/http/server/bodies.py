@@ -47,7 +47,7 @@ class ChunkedBody:
         self._wants_line_end = self._is_in_trailers = self._is_over = False
 
     def take(self, buffer: bytearray) -> bytes | None:
-        parts = []
+        parts = list[bytes]()
         while (part := self._next(buffer) if not parts else self._next_good(buffer)) and part is not None:
             parts.append(part)
         return b"".join(parts) if parts else part

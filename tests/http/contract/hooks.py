@@ -35,11 +35,11 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 
 
 def _is_json(case: Any) -> bool:
-    return case.operation.path.endswith("/messages") and case.media_type == "application/json"
+    return bool(case.operation.path.endswith("/messages") and case.media_type == "application/json")
 
 
 def _is_good(case: Any) -> bool:
-    return case.meta is not None and case.meta.generation.mode.is_positive
+    return bool(case.meta is not None and case.meta.generation.mode.is_positive)
 
 
 def _is_long(seconds: object) -> bool:
