@@ -116,6 +116,7 @@ class HttpConnection:
             exchange = self._new_exchange(head)
             self._body_patience = BODY_SECONDS
             await self._serve(exchange)
+            self.keep(0)
             if exchange.status is None or exchange.is_last or exchange.has_unread_body or self.leaving.is_set():
                 await self._linger()
                 return False
