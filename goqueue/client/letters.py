@@ -203,7 +203,7 @@ def wanted_letters(topic: object, *, state: object, **which: object) -> Wanted:
     return Wanted(check_publishable(topic), choice, partition, None if state is None else str(state))
 
 
-class Asker(Protocol):
+class LetterAsker(Protocol):
     """Whoever has the broker's answers: a client, or the HTTP gateway."""
 
     async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
@@ -216,7 +216,7 @@ ReadStretch: TypeAlias = Callable[[str, int, Offset, Offset], Awaitable[list[Mes
 
 
 async def page_of(
-    asker: Asker, read: ReadStretch, wanted: Wanted, after: tuple[int, Offset] | None, limit: object
+    asker: LetterAsker, read: ReadStretch, wanted: Wanted, after: tuple[int, Offset] | None, limit: object
 ) -> DeadLetterPage:
     most = check_whole("limit", limit, 1, 1_000_000)
     begin = PagePosition(0, 0) if after is None else checked_position(after)
@@ -249,7 +249,7 @@ def _windows(topic: Topic, wanted: Wanted, begin: PagePosition) -> Iterator[_Win
                 yield _Window(each.number, at, min(at + wire.LETTERS_MAX, each.end))
 
 
-async def _topic_of(asker: Asker, name: str) -> Topic | None:
+async def _topic_of(asker: LetterAsker, name: str) -> Topic | None:
     """None: the topic has no dead letters yet. `UnknownTopic` when the topic itself is missing, too."""
     try:
         return await asker.topic(dead_letter_topic(name))
@@ -258,7 +258,7 @@ async def _topic_of(asker: Asker, name: str) -> Topic | None:
         return None
 
 
-async def _letters_in(asker: Asker, read: ReadStretch, wanted: Wanted, window: "_Window") -> list[DeadLetter]:
+async def _letters_in(asker: LetterAsker, read: ReadStretch, wanted: Wanted, window: "_Window") -> list[DeadLetter]:
     """The letters of a few offsets. Where none can be wanted, nothing is read."""
     partition, at, end = window
     asked = wire.FindDecisions(wanted.topic, partition, at, end - at)

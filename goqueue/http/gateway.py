@@ -24,7 +24,7 @@ from goqueue.http.metrics.requests import HttpCounts
 from goqueue.http.routes import ROUTES
 from goqueue.http.routing.answers import retry_headers
 from goqueue.http.routing.reading import JSON_SIZE_MAX, check_encoding, check_media_type, parse_json, read_model
-from goqueue.http.routing.route import HttpCall, Route
+from goqueue.http.routing.route import HttpCall, NoFields, Route
 from goqueue.http.routing.table import OPTIONS, RouteTable, parameters
 from goqueue.http.routing.topics import TopicNames
 from goqueue.http.server.budget import ByteBudget
@@ -173,7 +173,8 @@ class _Client:
             check_media_type(exchange.head, route.takes)
         body: Any = None
         if route.body is not None:
-            body = read_model(route.body, parse_json(await exchange.body(JSON_SIZE_MAX)))
+            data = await exchange.body(JSON_SIZE_MAX)
+            body = read_model(route.body, parse_json(data if data or route.body is not NoFields else b"{}"))
         ask = partial(self.session.call, request_id=exchange.request_id)
         return await route.handler(HttpCall(exchange, values, asked, body, ask, self._gateway))
 

@@ -44,7 +44,7 @@ class TakenMessages:
     errors: dict[int, GoQueueError]
     """Partitions that cannot be read now; the others can."""
     size: int = 0
-    """Of keys, values and headers."""
+    """Bytes of keys, values and headers."""
 
 
 class TopicReading:

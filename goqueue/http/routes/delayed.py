@@ -10,7 +10,7 @@ from goqueue.http.routes.topics import PARTITION_ERRORS, number_in_path
 from goqueue.http.routing.answers import json_response
 from goqueue.http.routing.bytes import Base64, key_in_json
 from goqueue.http.routing.caller import RequestCaller
-from goqueue.http.routing.route import HttpCall, Model, Route
+from goqueue.http.routing.route import HttpCall, Model, NoFields, Route
 from goqueue.http.server.errors import InvalidRequest, NotFound
 from goqueue.http.server.exchange import Response
 from goqueue.net.wire import delays as wire
@@ -114,7 +114,7 @@ async def reschedule(call: HttpCall[None, NewTime]) -> Response:
     return json_response({"rescheduled": moved})
 
 
-async def deliver(call: HttpCall[None, None]) -> Response:
+async def deliver(call: HttpCall[None, NoFields]) -> Response:
     return json_response({"delivered": await questions(call).move(call.path["topic"], _which(call), 0, None)})
 
 
@@ -205,6 +205,7 @@ ROUTES = (
         deliver,
         "Deliver a pending message now. `delivered` is false if it was no longer pending.",
         GROUP,
+        body=NoFields,
         answer=DeliverAnswer,
         errors=PARTITION_ERRORS,
         asks=(DescribeTopics, wire.MoveDelayed),

@@ -2,20 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeAlias, cast
 
 from pydantic import Field
 
 from goqueue.client.consuming.options import start_text
 from goqueue.client.groups import Group, GroupPartition, altering, group_of, resetting
+from goqueue.core.groups.settings import SETTINGS
 from goqueue.http.routes.topics import LISTED_MAX, Config, Limit
 from goqueue.http.routing.answers import NOTHING, json_response, plain
-from goqueue.http.routing.route import HttpCall, Model, Route
+from goqueue.http.routing.route import HttpCall, Model, Name, Route
+from goqueue.http.routing.settings import settings_schema
 from goqueue.http.server.exchange import Response
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.failures import error_body
+from goqueue.net.wire.fields import INTEGER_MAX
 
 GROUP = "Groups"
+_DATE = r"[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_TIME = r"([01][0-9]|2[0-3])(:[0-5][0-9]){1,2}(\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"
+START_SHAPE: dict[str, Any] = {"pattern": rf"^(earliest|latest|last:[1-9][0-9]{{0,8}}|{_DATE}([T ]{_TIME})?)$"}
+_StartText = Annotated[str, Field(json_schema_extra=START_SHAPE)]
+Start: TypeAlias = Annotated[int, Field(ge=0, le=INTEGER_MAX)] | _StartText
 
 
 class GroupsQuery(Model):
@@ -59,15 +67,15 @@ class OffsetsAnswer(Model):
 
 
 class ChangedGroup(Model):
-    settings: Config
+    settings: Annotated[Config, Field(json_schema_extra=settings_schema(SETTINGS, may_reset=True))]
     force: bool = False
     """Also while the group has members."""
 
 
 class ResetBody(Model):
-    start: Annotated[int, Field(ge=0)] | str
+    start: Start
     """`earliest`, `latest`, `last:N`, an offset, or a time in ISO."""
-    topic: str | None = None
+    topic: Name | None = None
     partition: Annotated[int, Field(ge=0, lt=2**32)] | None = None
     dry_run: bool = False
     force: bool = False

@@ -13,9 +13,10 @@ from goqueue.http.routes.reading import MessageAnswer
 from goqueue.http.routes.topics import TOPIC_ERRORS
 from goqueue.http.routing.answers import json_response
 from goqueue.http.routing.caller import RequestCaller
-from goqueue.http.routing.route import HttpCall, Model, Route
+from goqueue.http.routing.route import HttpCall, Model, Name, Route
 from goqueue.http.server.exchange import Response
 from goqueue.net.wire import letters as wire
+from goqueue.net.wire.fields import INTEGER_MAX, LIST_COUNT_MAX, PROSE_SIZE_MAX
 from goqueue.net.wire.messages import DescribeTopics, Fetch
 from goqueue.storage.slices import Slices
 from goqueue.types import Offset
@@ -23,21 +24,24 @@ from goqueue.types import Offset
 GROUP = "Dead letters"
 STRETCH_BYTES = 4 * 1024 * 1024
 """Bytes of dead letters that are read at once."""
+Prose = Annotated[str, Field(max_length=PROSE_SIZE_MAX // 4)]
 Count = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class LetterSelection(Model):
     """Which dead letters: those that wait and fit all that is given."""
 
-    group: str | None = None
+    group: Name | None = None
     partition: Count | None = None
-    offsets: list[Annotated[int, Field(ge=0)]] | None = None
-    reason: str | None = None
+    offsets: (
+        Annotated[list[Annotated[int, Field(ge=0, le=INTEGER_MAX)]], Field(max_length=LIST_COUNT_MAX)] | None
+    ) = None
+    reason: Prose | None = None
     """A part of the reason why they were given up."""
 
 
 class RedriveBody(LetterSelection):
-    to: str | None = None
+    to: Name | None = None
     """Another topic; by itself they go back to the group that gave them up."""
     all_groups: bool = False
     max_messages: Count | None = None
@@ -48,7 +52,7 @@ class RedriveBody(LetterSelection):
 
 
 class DismissBody(LetterSelection):
-    note: str = ""
+    note: Prose = ""
     max_messages: Count | None = None
     dry_run: bool = False
 
@@ -81,9 +85,9 @@ class LetterCountsAnswer(Model):
 
 
 class LettersQuery(Model):
-    group: str | None = None
+    group: Name | None = None
     """Only those that this group gave up."""
-    reason: str | None = None
+    reason: Prose | None = None
     """A part of the reason why they were given up."""
     partition: Count | None = None
     state: Literal["waiting", "redriven", "dismissed"] | None = None
@@ -204,7 +208,7 @@ ROUTES = (
         answer=LettersAnswer,
         errors=(*TOPIC_ERRORS, "unknown_partition", "partition_unavailable", "partition_lost", "damaged_data"),
         asks=(DescribeTopics, wire.FindDecisions, Fetch),
-        example="'$URL/topics/orders/dead-letters?state=waiting'",
+        example='"$URL/topics/orders/dead-letters?state=waiting"',
     ),
     Route(
         "GET",

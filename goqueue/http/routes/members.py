@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeAlias, cast
 from uuid import uuid4
 
 import orjson
@@ -15,18 +15,20 @@ from goqueue.client.consuming.options import (
     start_text,
 )
 from goqueue.core.groups.member import SESSION_SECONDS, SESSION_SECONDS_MAX, SESSION_SECONDS_MIN
+from goqueue.core.groups.settings import SETTINGS
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.names import check_group_name
 from goqueue.http.members.polling import Poll, PollRequest, assignment_in_json
 from goqueue.http.members.seats import Seat
 from goqueue.http.messages.outgoing import Form, message_in_json
 from goqueue.http.messages.publishing import PARTLY, error_in_json
-from goqueue.http.routes.groups import GROUP_ERRORS
+from goqueue.http.routes.groups import GROUP_ERRORS, Start
 from goqueue.http.routes.reading import BYTES_LIMIT, BYTES_MAX, LIMIT, LIMIT_MAX, MessageAnswer
 from goqueue.http.routes.topics import Config
 from goqueue.http.routing.answers import NOTHING, json_response, plain
-from goqueue.http.routing.route import HttpCall, Model, Route
-from goqueue.http.server.errors import InvalidRequest, MethodNotAllowed, Overloaded, status_of
+from goqueue.http.routing.route import HttpCall, Model, Name, Route
+from goqueue.http.routing.settings import known_settings, settings_schema
+from goqueue.http.server.errors import InvalidRequest, Overloaded, status_of
 from goqueue.http.server.exchange import Exchange, Response
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.failures import error_of
@@ -40,15 +42,20 @@ SHOWN_AT_ONCE = 16
 """Messages of an answer that are encoded before others may run."""
 
 
+Settings: TypeAlias = Annotated[
+    Config, Field(json_schema_extra=settings_schema(SETTINGS)), known_settings(SETTINGS)
+]
+
+
 class JoinBody(Model):
-    topics: str | list[str]
+    topics: Annotated[str, Field(min_length=1)] | Annotated[list[Name], Field(min_length=1)]
     """Names, or one pattern."""
     client_id: str = "http"
     member_id: str | None = None
     """The id of a member that comes back; without it one is drawn."""
-    settings: Config = {}  # noqa: RUF012  # it is only read
+    settings: Settings = {}  # noqa: RUF012  # it is only read
     """Settings of the group: `mode`, `shared`, `max_deliveries` …; those of a group that is there have to fit."""
-    start: Annotated[int, Field(ge=0)] | str = "earliest"
+    start: Start = "earliest"
     session_timeout: Annotated[float, Field(ge=SESSION_SECONDS_MIN, le=SESSION_SECONDS_MAX)] = SESSION_SECONDS
     """Seconds of silence after which the member is expelled."""
 
@@ -191,8 +198,6 @@ async def leave(call: HttpCall[None, LeaveBody]) -> Response:
 async def poll(call: HttpCall[PollQuery, None]) -> Response | None:
     """Answers by itself: what cannot be sent is given back."""
     query, exchange = call.query, call.exchange
-    if exchange.head.method == "HEAD":
-        raise MethodNotAllowed("a poll takes messages and has a body; use GET", allow="GET, OPTIONS")
     seat = _seat(call, query.member_id)
     wanted = PollRequest(query.limit, query.max_bytes, query.timeout, query.visibility, query.generation)
     polling = Poll(seat, wanted, call.gateway.broker.environment.clock.now(), exchange.request_id)
@@ -312,7 +317,7 @@ ROUTES = (
         errors=(*MEMBER_ERRORS, "stale_generation", "in_flight_full", "too_many_requests"),
         asks=(wire.Heartbeat, wire.Receive, wire.Settle, wire.AskOffsets, Fetch),
         is_safe=False,
-        example="'$URL/groups/billing/poll?member_id=worker-1&timeout=1'",
+        example='"$URL/groups/billing/poll?member_id=worker-1&timeout=1"',
     ),
     Route(
         "POST",

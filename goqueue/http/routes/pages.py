@@ -1,5 +1,6 @@
 """What the gateway says of itself: the OpenAPI document, the reference page, the version."""
 
+from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib.metadata import version as version_of
@@ -7,8 +8,10 @@ from typing import Any
 
 import orjson
 
+from goqueue.http.routes.links import LINKS
 from goqueue.http.routing.answers import json_response
-from goqueue.http.routing.openapi import document, refusals
+from goqueue.http.routing.openapi import document, operation_id
+from goqueue.http.routing.reference import FieldRow, FieldTable, codes_of, tables_of
 from goqueue.http.routing.route import HttpCall, Model, Route
 from goqueue.http.server.exchange import Response
 from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION
@@ -19,10 +22,18 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 """The page loads nothing, from anywhere, and runs nothing."""
 
 _STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "code,pre{font-family:ui-monospace,monospace}pre{background:#8881;padding:.6rem;overflow:auto}"
-    "h3{margin-bottom:.2rem}p{margin:.2rem 0}table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0}"
-    ":root{color-scheme:light dark}"
+    ":root{color-scheme:light dark;--line:#8884;--soft:#8881;--link:#2563eb}"
+    "body{font:16px/1.55 system-ui,sans-serif;max-width:64rem;margin:0 auto;padding:2rem 1rem 6rem}"
+    "a{color:var(--link);text-decoration:none}a:hover{text-decoration:underline}"
+    "code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,monospace;font-size:.9em}"
+    "pre{background:var(--soft);padding:.7rem .9rem;border-radius:.4rem;overflow:auto}"
+    "nav{columns:3 16rem;padding:1rem 0;border-bottom:1px solid var(--line)}nav b{display:block;margin-top:.4rem}"
+    "nav div{break-inside:avoid}nav a{display:block;font-size:.85rem}"
+    "h2{margin-top:3rem;border-bottom:1px solid var(--line)}h3{margin:2.2rem 0 .2rem}p{margin:.3rem 0}"
+    ".GET{color:#15803d}.POST{color:#2563eb}.PATCH{color:#b45309}.DELETE{color:#dc2626}"
+    "table{border-collapse:collapse;margin:.6rem 0;font-size:.92rem}"
+    "th{text-align:left;font-weight:600}th,td{padding:.2rem 1rem .2rem 0;border-bottom:1px solid var(--line);"
+    "vertical-align:top}"
 )
 
 
@@ -52,7 +63,7 @@ async def openapi(call: HttpCall[None, None]) -> Response:
 
 @cache
 def _document(routes: tuple[Route, ...]) -> bytes:
-    return orjson.dumps(document(routes, version_of("goqueue")))
+    return orjson.dumps(document(routes, version_of("goqueue"), LINKS))
 
 
 async def reference(call: HttpCall[None, None]) -> Response:
@@ -62,37 +73,57 @@ async def reference(call: HttpCall[None, None]) -> Response:
 
 @cache
 def _page(routes: tuple[Route, ...]) -> bytes:
-    sections: dict[str, list[str]] = {}
+    described = document(routes, version_of("goqueue"))
+    groups: dict[str, list[Route]] = {}
     for route in routes:
-        sections.setdefault(route.group, []).append(_entry(route))
-    body = "".join(f"<h2>{escape(group)}</h2>{''.join(entries)}" for group, entries in sections.items())
+        groups.setdefault(route.group, []).append(route)
+    contents = "".join(
+        f"<div><b>{escape(group)}</b>{''.join(map(_line, of))}</div>" for group, of in groups.items()
+    )
+    body = "".join(
+        f"<h2>{escape(group)}</h2>{''.join(_entry(route, described) for route in of)}"
+        for group, of in groups.items()
+    )
     return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>goqueue over HTTP</title><style>{_STYLE}</style>"
-        "<h1>goqueue over HTTP</h1><p>The same for programs: <a href=openapi.json>openapi.json</a></p>"
-        f"{body}</html>"
+        '<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">'
+        f"<title>goqueue over HTTP</title><style>{_STYLE}</style>"
+        "<h1>goqueue over HTTP</h1><p>The same for programs: <a href=openapi.json>openapi.json</a>."
+        f" <code>$URL</code> is the address of this broker.</p><nav>{contents}</nav>{body}</html>"
     ).encode()
 
 
-def _entry(route: Route) -> str:
-    lines = [f"<h3><code>{route.method} {escape(route.path)}</code></h3><p>{_inline(route.summary)}</p>"]
-    if route.query is not None:
-        lines.append(f"<p>Parameters: {_names(route.query)}</p>")
-    if route.body is not None:
-        lines.append(f"<p>Body: {_names(route.body)}</p>")
-    codes = "".join(
-        f"<tr><td>{status}<td>{', '.join(f'<code>{escape(code)}</code>' for code in names)}"
-        for status, names in sorted(refusals(route).items())
-        if any(name in route.errors for name in names)
-    )
-    if codes:
-        lines.append(f"<table>{codes}</table>")
+def _line(route: Route) -> str:
+    return f"<a href=#{operation_id(route)}>{_name(route)}</a>"
+
+
+def _name(route: Route) -> str:
+    return f"<code><span class={route.method}>{route.method}</span> {escape(route.path)}</code>"
+
+
+def _entry(route: Route, described: Mapping[str, Any]) -> str:
+    operation = described["paths"][route.path][route.method.lower()]
+    lines = [f"<h3 id={operation_id(route)}>{_name(route)}</h3><p>{_inline(route.summary)}</p>"]
+    lines += map(_table, tables_of(operation, described))
+    also = "".join(f" {status}: {_inline(text)}" for status, text in route.also.items())
+    codes = ", ".join(f"{status} <code>{escape(code)}</code>" for status, code in codes_of(route))
+    lines.append(f"<p>Answers {route.status}.{also}{f' Refuses with {codes}.' if codes else ''}</p>")
     if route.example is not None:
         lines.append(f"<pre>{escape(curl(route))}</pre>")
     return "".join(lines)
 
 
-def _names(model: type[Any]) -> str:
-    return ", ".join(f"<code>{escape(field.alias or name)}</code>" for name, field in model.model_fields.items())
+def _table(table: FieldTable) -> str:
+    rows = "".join(
+        f"<tr><td><code>{escape(row.name)}</code><td>{_inline(row.type)}<td>{_default(row)}<td>{_inline(row.meaning)}"
+        for row in table.rows
+    )
+    return f"<table><tr><th>{escape(table.heading)}<th>type<th>default<th>{rows}</table>"
+
+
+def _default(row: FieldRow) -> str:
+    if row.is_needed:
+        return "needed"
+    return "" if row.default is None else f"<code>{escape(orjson.dumps(row.default).decode())}</code>"
 
 
 def _inline(text: str) -> str:

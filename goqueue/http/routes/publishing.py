@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import orjson
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from goqueue.client.producing.content import acks_of
 from goqueue.core.names import check_publishable
 from goqueue.errors import GoQueueError, UnknownPartition
-from goqueue.http.messages.incoming import GatheredMessages, MessageGathering, read_message
+from goqueue.http.messages.incoming import VALUE_FIELDS, GatheredMessages, MessageGathering, read_message
 from goqueue.http.messages.publishing import PARTLY, PublishRun, error_in_json
 from goqueue.http.routes.topics import TOPIC_ERRORS, idempotency_key
 from goqueue.http.routing.answers import json_response, retry_headers
@@ -44,24 +44,31 @@ class PublishQuery(Model):
     """A JSON object of names and texts."""
 
 
+_BASE64: dict[str, Any] = {"contentEncoding": "base64", "pattern": "^([A-Za-z0-9+/]{4})*$"}
+_ONE_VALUE: dict[str, Any] = {"oneOf": [{"required": [name]} for name in VALUE_FIELDS]}
+_SECONDS_SHAPE: dict[str, Any] = {"minimum": 0, "maximum": 31_536_000}
+
+
 class HeaderBytes(Model):
-    base64: str
+    base64: Annotated[str, Field(json_schema_extra=_BASE64)]
 
 
 class NewMessage(Model):
+    model_config = ConfigDict(json_schema_extra=_ONE_VALUE)
+
     value: str | None = None
     """Text; null is a tombstone. Exactly one of the three forms of a value is given."""
-    value_base64: str | None = None
+    value_base64: Annotated[str, Field(json_schema_extra=_BASE64)] | None = None
     value_json: Any = None
     key: str | None = None
-    key_base64: str | None = None
+    key_base64: Annotated[str, Field(json_schema_extra=_BASE64)] | None = None
     headers: dict[str, str | HeaderBytes] | None = None
-    priority: str | int | None = None
-    partition: int | None = None
-    delay: float | None = None
+    priority: Literal["critical", "high", "normal", "low", "background"] | Literal[0, 1, 2, 3, 4] | None = None
+    partition: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    delay: Annotated[float, Field(json_schema_extra=_SECONDS_SHAPE)] | None = None
     """Seconds."""
     deliver_at: float | str | None = None
-    ttl: float | None = None
+    ttl: Annotated[float, Field(json_schema_extra=_SECONDS_SHAPE)] | None = None
     message_id: str | None = None
 
 
@@ -156,7 +163,7 @@ async def _publish_lines(call: HttpCall[PublishQuery, None]) -> None:
 
 
 async def _published_lines(
-    call: HttpCall[PublishQuery, None], lines: Sequence["Line"], first: int, name: str | None
+    call: HttpCall[PublishQuery, None], lines: Sequence["BodyLine"], first: int, name: str | None
 ) -> PublishRun:
     messages, refused = list[Any](), dict[int, GoQueueError]()
     for place, (_, text) in enumerate(lines):
@@ -168,7 +175,7 @@ async def _published_lines(
     return await _published(call, messages, name, first, refused)
 
 
-class Line(NamedTuple):
+class BodyLine(NamedTuple):
     number: int
     text: bytes
 
@@ -180,13 +187,13 @@ class _Lines:
         self._exchange = exchange
         self._number = 0
         self._rest = bytearray()
-        self._ready: Iterator[list[Line]] = iter(())
+        self._ready: Iterator[list[BodyLine]] = iter(())
         self._is_over = False
 
     def __aiter__(self) -> "_Lines":
         return self
 
-    async def __anext__(self) -> list[Line]:
+    async def __anext__(self) -> list[BodyLine]:
         while True:
             lines = next(self._ready, None)
             if lines is not None:
@@ -199,7 +206,7 @@ class _Lines:
             filled = [line for line in self._cut(part) if line.text.strip()]
             self._ready = iter([filled[at : at + LINES_MAX] for at in range(0, len(filled), LINES_MAX)])
 
-    def _cut(self, part: bytes) -> list[Line]:
+    def _cut(self, part: bytes) -> list[BodyLine]:
         """The lines that end in this part. A long line in many parts is not copied for each of them."""
         self._rest += part
         if len(self._rest) > JSON_SIZE_MAX + len(part):
@@ -208,7 +215,7 @@ class _Lines:
             return []
         texts = bytes(self._rest).split(b"\n")
         self._rest = bytearray(texts.pop() if part else b"")
-        lines = [Line(self._number + place, text) for place, text in enumerate(texts, 1)]
+        lines = [BodyLine(self._number + place, text) for place, text in enumerate(texts, 1)]
         self._number += len(texts)
         return lines
 
@@ -222,7 +229,7 @@ class _Reports:
         self._published = 0
         self._statuses: set[int] = set()
 
-    async def add(self, lines: Sequence[Line], done: PublishRun) -> None:
+    async def add(self, lines: Sequence[BodyLine], done: PublishRun) -> None:
         failed = [
             {"line": line.number, **result}
             for line, result in zip(lines, done.results, strict=True)

@@ -250,7 +250,7 @@ class _Stream:
             taken = await self._next(taken, LIMIT_MAX if left is None else left)
 
     async def _next(self, before: TakenMessages, limit: int) -> TakenMessages | None:
-        """None when the broker goes away, or after an error, which is told."""
+        """None when the broker goes away, or after an error that stays, which is told."""
         found: list[TakenMessages] = []
 
         async def take() -> None:
@@ -261,6 +261,8 @@ class _Stream:
         try:
             await until(self._exchange.leaving, take)
         except GoQueueError as error:
+            if error.retryable:
+                return TakenMessages([], dict.fromkeys(self._reading.positions, error))
             await self._exchange.send(self._event("error", orjson.dumps(error_in_json(error))))
             return None
         return found[0] if found else None
@@ -367,7 +369,7 @@ _PAGE = Route(
     gives=(JSON, NDJSON, EVENTS),
     errors=(*PAGE_ERRORS, "not_acceptable"),
     asks=(DescribeTopics, OffsetAtTime, Fetch),
-    example="'$URL/topics/orders/messages?limit=10'",
+    example='"$URL/topics/orders/messages?limit=10"',
 )
 ROUTES = (
     _PAGE,
@@ -375,7 +377,7 @@ ROUTES = (
         _PAGE,
         path="/topics/{topic}/partitions/{partition}/messages",
         summary="Read messages of one partition.",
-        example="'$URL/topics/orders/partitions/0/messages?offset=latest'",
+        example='"$URL/topics/orders/partitions/0/messages?offset=latest"',
     ),
     Route(
         "GET",

@@ -22,6 +22,7 @@ from goqueue.http.server.exchange import Response
 from goqueue.net.wire.failures import error_of
 from goqueue.net.wire.groups import DeliveryRun, Settle, Settled, SettleDelivery
 from goqueue.net.wire.messages import DescribeTopics
+from goqueue.storage.slices import Slices
 from goqueue.types import Offset
 
 GROUP = "Settling"
@@ -124,7 +125,7 @@ async def settle(call: HttpCall[None, Any], action: Action) -> Response:
     seconds: float | None = getattr(body, "seconds", getattr(body, "delay", None))
     delay_ms = None if seconds is None else round(1_000 * seconds)
     settlement = ReceiptSettlement(action, delay_ms, getattr(body, "reason", ""))
-    for group, named in _by_group(body.receipts, settlement).items():
+    for group, named in (await _by_group(body.receipts, settlement)).items():
         await _settle_group(call, group, named, settlement)
     seats, now = call.gateway.seats, trio.current_time()
     for key, offsets in settlement.settled:
@@ -139,9 +140,11 @@ async def settle(call: HttpCall[None, Any], action: Action) -> Response:
     return json_response(answer, settlement.status())
 
 
-def _by_group(receipts: Sequence[str], settlement: ReceiptSettlement) -> dict[str, list[Named]]:
+async def _by_group(receipts: Sequence[str], settlement: ReceiptSettlement) -> dict[str, list[Named]]:
     found: dict[DeliveryKey, Named] = {}
+    slices = Slices()
     for text in receipts:
+        await slices.step()
         try:
             receipt = Receipt.parse(text)
         except StaleReceipt:

@@ -7,11 +7,15 @@ from uuid import UUID
 
 from pydantic import Field
 
+from goqueue.core.topics.config import SETTINGS
+from goqueue.core.topics.metadata import PARTITIONS_MAX
 from goqueue.http.routing.answers import NOTHING, json_response, plain
-from goqueue.http.routing.route import HttpCall, Model, Route
+from goqueue.http.routing.route import HttpCall, Model, Name, NoFields, Route
+from goqueue.http.routing.settings import settings_schema
 from goqueue.http.server.errors import InvalidRequest
 from goqueue.http.server.exchange import Exchange, Response
 from goqueue.net.wire import messages as wire
+from goqueue.net.wire.fields import INTEGER_MAX
 
 GROUP = "Topics"
 PARTITIONS = 3
@@ -24,14 +28,14 @@ Limit = Annotated[int, Field(ge=1, le=LISTED_MAX)]
 
 
 class NewTopic(Model):
-    name: str
-    partitions: int = PARTITIONS
-    config: Config = {}  # noqa: RUF012  # it is only read
+    name: Name
+    partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)] = PARTITIONS
+    config: Annotated[Config, Field(json_schema_extra=settings_schema(SETTINGS))] = {}  # noqa: RUF012  # only read
 
 
 class ChangedTopic(Model):
-    config: Config | None = None
-    partitions: int | None = None
+    config: Annotated[Config, Field(json_schema_extra=settings_schema(SETTINGS, may_reset=True))] | None = None
+    partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)] | None = None
     """How many there shall be."""
 
 
@@ -43,7 +47,7 @@ class TopicsQuery(Model):
 
 
 class OffsetBefore(Model):
-    offset: Annotated[int, Field(ge=0)]
+    offset: Annotated[int, Field(ge=0, le=INTEGER_MAX)]
 
 
 class PartitionErrorAnswer(Model):
@@ -206,7 +210,7 @@ async def delete(call: HttpCall[None, None]) -> Response:
     return NOTHING
 
 
-async def purge(call: HttpCall[None, None]) -> Response:
+async def purge(call: HttpCall[None, NoFields]) -> Response:
     await call.ask(wire.Purge(call.path["topic"]))
     return NOTHING
 
@@ -310,6 +314,7 @@ ROUTES = (
         purge,
         "Delete all messages of a topic, and keep the topic.",
         GROUP,
+        body=NoFields,
         status=204,
         errors=(*TOPIC_ERRORS, "unavailable", "partition_unavailable"),
         asks=(wire.Purge,),

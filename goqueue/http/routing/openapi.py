@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from goqueue.http.routing.route import NDJSON, OCTETS, TEXT, Model, Route
+from goqueue.http.routing.route import NAME_SHAPE, NDJSON, OCTETS, TEXT, Model, Route, RouteLink
 from goqueue.http.server.errors import STATUS
 from goqueue.http.server.exchange import JSON
+from goqueue.net.wire.fields import INTEGER_MAX, U32_MAX
 
 Schemas: TypeAlias = Mapping[Any, Any]
 """The schema of each model and mode."""
@@ -33,6 +34,13 @@ EVERYWHERE = {
 OF_HTTP = {"in_flight_full": 429, "not_acceptable": 406, "not_found": 404}
 PARTLY = 207
 REFERENCE = "#/components/schemas/{model}"
+_SHAPES: Mapping[str, Any] = {
+    "topic": {"type": "string", **NAME_SHAPE},
+    "group": {"type": "string", **NAME_SHAPE},
+    "partition": {"type": "integer", "minimum": 0, "maximum": U32_MAX},
+    "offset": {"type": "integer", "minimum": 0, "maximum": INTEGER_MAX},
+}
+"""The parameters of paths."""
 _PARAMETER = re.compile(r"{(\w+)}")
 
 
@@ -46,12 +54,17 @@ class ErrorAnswer(Model):
     request_id: str
 
 
-def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
+def document(routes: Iterable[Route], version: str, links: Iterable[RouteLink] = ()) -> dict[str, Any]:
     routes = list(routes)
     names, definitions = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
+    by_name = {f"{route.method} {route.path}": route for route in routes}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, names)
+    for link in links:
+        source, target = by_name[link.source], by_name[link.target]
+        answer = paths[source.path][source.method.lower()]["responses"][str(source.status)]
+        answer.setdefault("links", {})[operation_id(target)] = _link(link, target)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -102,15 +115,18 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     return operation
 
 
+def _link(link: RouteLink, target: Route) -> dict[str, Any]:
+    told: dict[str, Any] = {"operationId": operation_id(target)}
+    if link.parameters:
+        told["parameters"] = dict(link.parameters)
+    if link.body is not None:
+        told["requestBody"] = link.body
+    return told
+
+
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
-    numbers = ("partition", "offset")
     return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": {"type": "integer", "minimum": 0} if name in numbers else {"type": "string", "minLength": 1},
-        }
+        {"name": name, "in": "path", "required": True, "schema": _SHAPES[name]}
         for name in _PARAMETER.findall(route.path)
     ]
 

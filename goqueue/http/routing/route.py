@@ -7,10 +7,11 @@ makes.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from goqueue.core.names import NAME_LENGTH_MAX
 from goqueue.http.server.exchange import JSON, Exchange, Response
 from goqueue.net.wire.kinds import Answer, Request
 
@@ -19,11 +20,23 @@ NDJSON, OCTETS, EVENTS, TEXT = "application/x-ndjson", "application/octet-stream
 QueryT = TypeVar("QueryT")
 BodyT = TypeVar("BodyT")
 
+NAME_SHAPE: dict[str, Any] = {
+    "pattern": r"^(?!__)(?!\.{1,2}$)[A-Za-z0-9._-]+$",
+    "minLength": 1,
+    "maxLength": NAME_LENGTH_MAX,
+}
+Name = Annotated[str, Field(json_schema_extra=NAME_SHAPE)]
+"""The document says which names there may be; whoever is asked checks them."""
+
 
 class Model(BaseModel):
     """The fields of a query, a body or an answer. A field that is not known is refused, with its name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class NoFields(Model):
+    """The body of a request that says everything in its path. It may be left out."""
 
 
 class Body(Model):
@@ -44,6 +57,18 @@ class HttpCall(Generic[QueryT, BodyT]):
     """One request of the wire, and its answer or error. Which node answers is not known here."""
     gateway: Any
     """What all requests share."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteLink:
+    """What the answer of one route is for another one."""
+
+    source: str
+    """Method and path."""
+    target: str
+    parameters: Mapping[str, Any]
+    """By name: a value, or an expression of OpenAPI that picks one from the answer."""
+    body: Any = None
 
 
 Handler: TypeAlias = Callable[[HttpCall[Any, Any]], Awaitable[Response | None]]

@@ -19,7 +19,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n
 _TRAILER = re.compile(rb"[-!#$%&'*+.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n")
 
 
-class Body(Protocol):
+class IncomingBody(Protocol):
     def take(self, buffer: bytearray) -> bytes | None:
         """The part that has come, taken out of the buffer; nothing at the end, None while there is none yet."""
 
@@ -47,7 +47,7 @@ class ChunkedBody:
         self._wants_line_end = self._is_in_trailers = self._is_over = False
 
     def take(self, buffer: bytearray) -> bytes | None:
-        parts = []
+        parts = list[bytes]()
         while (part := self._next(buffer) if not parts else self._next_good(buffer)) and part is not None:
             parts.append(part)
         return b"".join(parts) if parts else part

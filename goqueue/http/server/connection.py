@@ -35,11 +35,14 @@ IDLE_SECONDS_MAX = 75.0
 """Limit of the time between two requests."""
 HEAD_SECONDS_MAX = 10.0
 BODY_SECONDS, ANSWER_SECONDS = 10.0, 30.0
-"""Time for a body, and for an answer to be taken, beside that for its size."""
+"""Time for a body, and for an answer to be taken, beside that for its size; also without any progress."""
+PIECE_BYTES = 256 * 1024
+"""An answer is sent in pieces of this size, and each of them is progress."""
 PACE_BYTES = 16 * 1024
 """Bytes in a second that every client sends and takes at least."""
-LINGER_SECONDS_MAX, LINGER_BYTES_MAX = 1.0, 256 * 1024
-"""Limits of what is read and thrown away behind the last answer, so that a close does not overtake it."""
+LINGER_SECONDS_MAX, LINGER_BYTES_MAX = 1.0, 32 * 1024 * 1024
+"""Limits of what is read and thrown away behind the last answer, so that a close does not overtake it: whoever
+sends a large body reads nothing before its end."""
 SMALL_ANSWER_BYTES = 64 * 1024
 """Answers up to this size are sent always, refusals among them: they need no room of the budget."""
 
@@ -113,6 +116,7 @@ class HttpConnection:
             exchange = self._new_exchange(head)
             self._body_patience = BODY_SECONDS
             await self._serve(exchange)
+            self.keep(0)
             if exchange.status is None or exchange.is_last or exchange.has_unread_body or self.leaving.is_set():
                 await self._linger()
                 return False
@@ -169,9 +173,11 @@ class HttpConnection:
         self._reserved_bytes += size
 
     async def send(self, data: bytes) -> None:
-        size = max(0, len(data) - self._reserved_bytes) if len(data) > SMALL_ANSWER_BYTES else 0
+        size = 0 if self._reserved_bytes or len(data) <= SMALL_ANSWER_BYTES else len(data)
         with self._budgets.answers.holding(size), self._within(ANSWER_SECONDS + len(data) / PACE_BYTES):
-            await self._stream.send_all(data)
+            for at in range(0, len(data), PIECE_BYTES):
+                with self._within(ANSWER_SECONDS):
+                    await self._stream.send_all(data[at : at + PIECE_BYTES])
 
     async def unless_gone(
         self, work: Callable[[], Awaitable[None]], on_gone: Callable[[], None] | None = None
@@ -209,7 +215,8 @@ class HttpConnection:
             await self._slices.step()  # a body of tiny chunks holds up nobody
             event = self._machine.next_event() if self._machine.is_in_body else BODY_END
             if event is not NEEDS_DATA:
-                self._body_patience += len(event.data) / PACE_BYTES if isinstance(event, BodyPart) else 0.0
+                if isinstance(event, BodyPart):  # whoever was quick may not hold for long what is kept of the body
+                    self._body_patience = min(BODY_SECONDS, self._body_patience + len(event.data) / PACE_BYTES)
                 return event
             began_at = trio.current_time()
             with trio.move_on_after(self._body_patience) as patience:

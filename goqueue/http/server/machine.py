@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import h11
 
-from goqueue.http.server.bodies import Body, ChunkedBody, LengthBody
+from goqueue.http.server.bodies import ChunkedBody, IncomingBody, LengthBody
 from goqueue.http.server.errors import HeadTooLarge, InvalidRequest, UnsupportedRequest
 
 HEAD_SIZE_MAX = 16 * 1024
@@ -84,7 +84,7 @@ class HttpMachine:
     def __init__(self) -> None:
         self._buffer = bytearray()
         """What has come and was not told yet."""
-        self._body: Body | None = None
+        self._body: IncomingBody | None = None
         """The body that is arriving."""
         self._is_over = False
 
@@ -131,7 +131,7 @@ class HttpMachine:
             raise InvalidRequest("the connection ended within the head of a request")
         return ENDED
 
-    def _next_part(self, body: Body) -> Event:
+    def _next_part(self, body: IncomingBody) -> Event:
         part = body.take(self._buffer)
         if part:
             return BodyPart(part)
@@ -144,7 +144,7 @@ class HttpMachine:
 
 
 def _check_lines(head: bytes) -> None:
-    """Of a head that may be cut anywhere."""
+    """The head may be cut anywhere."""
     if head != b"\r" and not _TOKEN.match(head):
         raise InvalidRequest("this is not HTTP/1.1, which begins with a method; here is no TLS either")
     lines = head.count(b"\r\n")

@@ -321,7 +321,15 @@ async def test_a_client_that_does_not_read_is_cut_off(autojump_clock: MockClock)
         await world.client.send_all(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n")
         began_at = trio.current_time()
         await world.ended.wait()
-        assert trio.current_time() - began_at == pytest.approx(ANSWER_SECONDS + LARGE / PACE_BYTES, rel=0.01)
+        assert trio.current_time() - began_at == pytest.approx(ANSWER_SECONDS, rel=0.01)
+
+
+async def test_a_client_that_was_quick_may_not_rest_for_long(autojump_clock: MockClock) -> None:
+    """Nor hold what is kept of its body."""
+    async with served(Echo().serve) as world:
+        await world.client.send_all(POST + b"content-length: %d\r\n\r\n" % SIZE_MAX + bytes(SIZE_MAX - 1))
+        assert statuses_in(await everything_from(world.client)) == [408]
+        assert trio.current_time() == pytest.approx(BODY_SECONDS, abs=0.2)
 
 
 async def test_a_client_that_reads_slowly_but_steadily_gets_all(autojump_clock: MockClock) -> None:
