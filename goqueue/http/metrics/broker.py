@@ -47,7 +47,7 @@ def _collect_process(statistics: Statistics, samples: Samples) -> None:
     if statistics.stalls is not None:
         samples.put(f.STALL_MAX, statistics.stalls.highest)
         for threshold, count in statistics.stalls.counts.items():
-            samples.put(f.STALLS, count, label("over", threshold / 1_000))
+            samples.put(f.STALLS, count, label("over", f"{threshold / 1_000:g}"))
     if statistics.memory is not None:
         samples.put(f.MEMORY, statistics.memory())
     if statistics.collecting is not None:
