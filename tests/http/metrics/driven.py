@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from random import Random
+from typing import Any
 
 import trio
 
@@ -17,7 +18,7 @@ from goqueue.testing.memory import BROKER, HOST, PORT, Machine
 from goqueue.testing.network import SimulatedNetwork
 from tests.http.world import HTTP_PORT
 
-MEMBERS = {"group": "billing", "visibility_timeout": 5, "auto_extend": False, "max_deliveries": 3}
+MEMBERS: dict[str, Any] = {"group": "billing", "visibility_timeout": 5, "auto_extend": False, "max_deliveries": 3}
 SMALL = {"segment_bytes": 1_024}
 
 
@@ -39,7 +40,7 @@ class AProcess:
 async def a_broker() -> AsyncIterator[tuple[SimulatedNetwork, Client]]:
     network, clock = SimulatedNetwork(Random(0)), SimulatedClock()
     environment = Environment(SimulatedDisk(Random(0)), network.machine(BROKER), clock, Random(0))
-    ports = {"listen": Address(HOST, PORT), "http": Address(HOST, HTTP_PORT)}
+    ports: dict[str, Any] = {"listen": Address(HOST, PORT), "http": Address(HOST, HTTP_PORT)}
     async with (
         serving(environment, "/data", process=AProcess(), **ports),
         connect(Machine.url, network=network.machine("client"), clock=clock) as client,
