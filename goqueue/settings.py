@@ -107,6 +107,12 @@ class Settings(BaseSettings):
     http_connections_max: Number = Field(
         1_000, ge=1, le=1_000_000, description="How many HTTP connections may be open at once."
     )
+    metrics_series_max: Number = Field(
+        50_000,
+        ge=1_000,
+        le=10_000_000,
+        description="How many series `/metrics` may have; with more, those of partitions are summed by topic.",
+    )
     hosts: Names = Field(
         (),
         description="Names by which clients may call this broker, beside its addresses and localhost, in a list or"

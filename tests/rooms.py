@@ -83,7 +83,8 @@ ROOMS: Mapping[str, str] = {
     "actors/delays": "actors/runtime actors/statistics",
     "actors/partition": "actors/runtime actors/statistics actors/delivery actors/delays",
     "actors/topics": "actors/runtime actors/statistics actors/metadata actors/delivery actors/partition",
-    "actors/deadletters": "actors/runtime actors/metadata actors/delivery actors/partition actors/topics",
+    "actors/deadletters": "actors/runtime actors/statistics actors/metadata actors/delivery actors/partition "
+    "actors/topics",
     "actors/groups": "actors/runtime actors/statistics actors/metadata actors/delivery actors/partition "
     "actors/topics",
     "actors/node": "actors/runtime actors/statistics actors/metadata actors/delays actors/topics "

@@ -14,6 +14,7 @@ import gc
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
 YOUNG_OBJECTS, YOUNG_ROUNDS = 10_000, 20
 NEVER = 1_000_000_000
@@ -56,6 +57,7 @@ class BrokerProcess:
         self, processor_time: Callable[[], float] = time.process_time, trim: Callable[[], None] = trim_free_memory
     ) -> None:
         self.collections = 0
+        self._collecting = self._collects_since = 0.0
         self._trim = trim
         self._tidied = 0
         self._processor_time = processor_time
@@ -70,9 +72,20 @@ class BrokerProcess:
         except (OSError, ValueError, IndexError):
             return 0
 
+    def collecting_seconds(self) -> float:
+        return self._collecting
+
     def settle(self) -> None:
         gc.collect()
         gc.freeze()
+        gc.callbacks.append(self._note_collection)
+
+    def _note_collection(self, phase: str, _: Any) -> None:
+        now = time.perf_counter()
+        if phase == "start":
+            self._collects_since = now
+        elif self._collects_since:
+            self._collecting += now - self._collects_since
 
     def tidy(self, *, idle: bool) -> None:
         """A single request may keep it busy for seconds, as a join of a group over a thousand partitions does."""

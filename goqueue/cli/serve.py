@@ -100,6 +100,7 @@ async def _serve(environment: Environment, settings: Settings, output: str) -> N
             disk_free_min=settings.disk_free_min,
             connections_max=_connections_max(settings.connections_max),
             http_connections_max=settings.http_connections_max,
+            metrics_series_max=settings.metrics_series_max,
             allowed_callers=AllowedCallers(settings.hosts, settings.origins),
             process=BrokerProcess(),
         ) as ports:

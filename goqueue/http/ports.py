@@ -18,6 +18,7 @@ from goqueue.environment import Environment
 from goqueue.errors import CannotListen
 from goqueue.http.gateway import CONNECTIONS_MAX as HTTP_CONNECTIONS_MAX
 from goqueue.http.gateway import Gateway
+from goqueue.http.metrics.exposition import SERIES_MAX
 from goqueue.http.starting import StartingGateway
 from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers
 from goqueue.nursery import PlainNursery
@@ -45,6 +46,7 @@ async def serving(
     disk_free_min: int = DISK_FREE_MIN,
     connections_max: int = CONNECTIONS_MAX,
     http_connections_max: int = HTTP_CONNECTIONS_MAX,
+    metrics_series_max: int = SERIES_MAX,
     allowed_callers: AllowedCallers = NOBODY_ELSE,
     process: Process | None = None,
 ) -> AsyncIterator[Ports]:
@@ -62,7 +64,7 @@ async def serving(
     ):
         await end_of_start()
         listener = WebsocketListener(broker, lambda: own, allowed_callers)
-        gateway = Gateway(broker, lambda: own, allowed_callers)
+        gateway = Gateway(broker, lambda: own, allowed_callers, metrics_series_max=metrics_series_max)
         own += [_address(websockets, listen), _address(requests, http)]
         accepting = trio.CancelScope()
         doors = {

@@ -11,9 +11,10 @@ from the journal of one entry on it is on its way, and no crash finds it waiting
 """
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from random import Random
 
 import trio
@@ -41,6 +42,7 @@ from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply, ReplyT, Request
 from goqueue.actors.runtime.parts import PartHost, answer
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.actors.topics.requests import FindPartition, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
 from goqueue.core.groups.redrive import (
@@ -89,12 +91,22 @@ BEGINNING = "offset:0"
 class Redriver:
     """A part of the node's `DeadLetterService`."""
 
-    def __init__(self, topics: ActorRef, register: ActorRef, host: PartHost, random: Random, inbox: Inbox) -> None:
+    def __init__(
+        self,
+        topics: ActorRef,
+        register: ActorRef,
+        host: PartHost,
+        random: Random,
+        inbox: Inbox,
+        *,
+        counts: GroupCounts,
+    ) -> None:
         self._topics = topics
         self._register = register
         self._host = host
         self._random = random
         self._inbox = inbox
+        self._counts = counts
         self._clock = inbox.clock
         self._under_way: set[str] = set()
 
@@ -312,21 +324,20 @@ class Redriver:
 
     async def _carry(self, place: ActorRef, at: Microseconds) -> None:
         while letters := await _ask(place, TakeDeadLetters(REDRIVE, MESSAGES_MAX, BYTES_MAX)):
-            by_target, returned = await self._sorted(place, letters)
-            for target, bodies in by_target.items():
+            sorted_ = await self._sorted(place, letters)
+            for target, bodies in sorted_.by_target.items():
                 body = b"".join(copy(index) for index, copy in enumerate(bodies))
                 message = Produce(body, len(bodies), producer=letters.producer, acks=Acks.ALL, by_broker=True)
                 with suppress(RepeatTooOld):  # it has arrived, but the ledger lost that entry
                     await _ask(target, message)
-            await _ask(place, ConfirmDeadLetters(REDRIVE, letters.sequence, at, returned))
+            await _ask(place, ConfirmDeadLetters(REDRIVE, letters.sequence, at, sorted_.returned))
+            for (group, topic), count in sorted_.redriven.items():
+                self._counts.of[group].redriven[topic] += count
 
-    async def _sorted(
-        self, place: ActorRef, letters: DeadLetters
-    ) -> "tuple[dict[ActorRef, list[Callable[[int], bytes]]], OffsetSet]":
-        """By target partition. Always in the same way: a repeat must have as many messages for each target. And
-        those that go back to the dead-letter topic."""
+    async def _sorted(self, place: ActorRef, letters: DeadLetters) -> "SortedLetters":
+        """Always in the same way: a repeat must have as many messages for each target."""
         topics = {each.name: each for each in await self._topics.call(OutlineTopics())}
-        by_target, returned = defaultdict[ActorRef, list[Callable[[int], bytes]]](list), OffsetSet()
+        sorted_ = SortedLetters()
         for letter in letters.messages:
             story = Story.from_headers(one_record(letter.record).headers)
             if story is None:
@@ -334,12 +345,26 @@ class Redriver:
             destination = letter.to or destination_in(letter.reason)
             target = topics.get(destination.topic_for(story.topic))
             if target is None:  # it was deleted just now: back to the dead-letter topic
-                by_target[place].append(_again(letter.record, story))
-                returned.add(letter.offset, letter.offset)
+                sorted_.by_target[place].append(_again(letter.record, story))
+                sorted_.returned.add(letter.offset, letter.offset)
                 continue
             ref = await self._topics.call(FindPartition(target.uuid, story.partition % target.partitions))
-            by_target[ref].append(_copy(letter.record, destination.group_for(story.group)))
-        return by_target, returned
+            sorted_.by_target[ref].append(_copy(letter.record, destination.group_for(story.group)))
+            sorted_.redriven[story.group, story.topic] += 1
+        return sorted_
+
+
+@dataclass(slots=True)
+class SortedLetters:
+    """Dead letters that leave, by where they go."""
+
+    by_target: "defaultdict[ActorRef, list[Callable[[int], bytes]]]" = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    returned: OffsetSet = field(default_factory=OffsetSet)
+    """Those that go back to the dead-letter topic."""
+    redriven: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The others, by the group and the topic that they come from."""
 
 
 def _decided_before(board: PartitionBoard, end: Offset) -> OffsetSet:

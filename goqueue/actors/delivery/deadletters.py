@@ -30,12 +30,14 @@ from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.ledger.deadletters import DeadRun
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.names import REDRIVE
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.records.batch import Producer
 from goqueue.core.records.record import encode_record
 from goqueue.core.slices.picking import picked_records
 from goqueue.errors import DamagedData, OffsetOutOfRange
 from goqueue.storage.log.log import Log
+from goqueue.storage.log.openlogs import topic_of
 from goqueue.storage.log.views import LogSlice
 from goqueue.types import Offset
 
@@ -83,7 +85,9 @@ class DeadLetterTransfers:
         if under_way is not None and under_way.sequence == message.sequence:
             done = here.ledger.transferred(under_way.sequence, message.decided, message.returned)
             self.writer.write(here, [done], trio.current_time())
-            self.counts.of[message.group].dead_letters += under_way.size
+            if message.group != REDRIVE:  # its letters leave the dead-letter topic
+                topic = topic_of(self.log.directory)
+                self.counts.of[message.group].dead_letters[topic] += under_way.size
 
     @defers(DismissLetters)
     async def dismiss(self, message: DismissLetters, reply: Reply[None]) -> None:

@@ -76,7 +76,7 @@ class GroupDelivery:
         self.writer = writer = LedgerWriter(ledgers, waiters, partition, host, dead_letters)
         self.mending = mending = Mending(ledgers, log, host, partition, clock, self.cache.indexes, writer)
         self.streams = GroupStreams(ledgers, log, partition, writer)
-        self.settling = GroupSettling(ledgers, writer)
+        self.settling = GroupSettling(ledgers, writer, clock, counts)
         self.parts = (
             waiters,
             self.settling,

@@ -13,10 +13,13 @@ from goqueue.actors.delivery.writing import LedgerWriter
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import refusing
+from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.ledger.entries import Entry
-from goqueue.core.ledger.settlements import decided_together
+from goqueue.core.ledger.settlements import Action, decided_together
+from goqueue.environment import WallClock
 from goqueue.errors import DiskFull
+from goqueue.types import Microseconds
 
 
 class Asked(NamedTuple):
@@ -31,6 +34,9 @@ class Decided(NamedTuple):
     entry: Entry | None
     stale: AttemptRuns
     reply: Reply[AttemptRuns]
+    nonce: int
+    acks_since: Microseconds | None
+    """When the messages were delivered, if they are acked."""
 
 
 @dataclass(eq=False, slots=True)
@@ -39,6 +45,8 @@ class GroupSettling:
 
     ledgers: Ledgers
     writer: LedgerWriter
+    clock: WallClock
+    counts: GroupCounts
     _gathered: list[Asked] = field(default_factory=list)
 
     @defers(SettleRuns)
@@ -60,10 +68,19 @@ class GroupSettling:
             if each.entry is not None:
                 changes.setdefault(each.here, []).append(each.entry)
         self.writer.write_then(changes, now, partial(_answer, decided))
+        self._note_acked(decided)
 
     def _decide(self, asked: Asked, now: float) -> Decided:
-        here = self.ledgers.find(asked.message.group)
-        return Decided(here, *here.ledger.settle(now, asked.message), asked.reply)
+        message, here = asked.message, self.ledgers.find(asked.message.group)
+        acks_since = here.ledger.delivered_at(message.nonce) if message.action is Action.ACK else None
+        return Decided(here, *here.ledger.settle(now, message), asked.reply, message.nonce, acks_since)
+
+    def _note_acked(self, decided: Sequence[Decided]) -> None:
+        """One duration for each delivery of which the last message was acked just now."""
+        wall = self.clock.now()
+        for here, _, _, _, nonce, since in decided:
+            if since is not None and here.ledger.delivered_at(nonce) is None:
+                self.counts.of[here.name].ack_seconds.add(max(0, wall - since) / 1_000_000)
 
 
 def _answer(decided: Sequence[Decided], failure: DiskFull | None) -> None:

@@ -8,7 +8,6 @@ answer.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import trio
@@ -20,7 +19,6 @@ from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.partition.requests import AwaitMore, Fetch, OffsetAtTime, Produce, Produced
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.statistics.statistics import Statistics
 from goqueue.core.log.producerids import NUMBER_BITS
 from goqueue.core.log.producers import check_id_from_client
 from goqueue.core.records.batch import Producer
@@ -101,7 +99,7 @@ def begin_produce(
 class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
     kind = "produce"
 
-    __slots__ = ("_acks",)
+    __slots__ = ("_acks", "_began")
 
     def __init__(self, session: BrokerSession, request: wire.Produce, responder: Responder) -> None:
         size = count = 0
@@ -111,6 +109,7 @@ class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
         super().__init__(session, request.batches, session.batches, size, responder)
         self.count = count
         self._acks = _ACKS[request.acks]
+        self._began = trio.current_time()
 
     def question(self, item: wire.ProduceBatch) -> Produce:
         check_id_from_client(item.producer_id)
@@ -118,12 +117,26 @@ class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
         return Produce(item.body, item.record_count, item.attributes, producer, self._acks)
 
     def asked(self, number: int, question: Produce, reply: Reply[Produced]) -> None:
-        statistics = self.session.statistics
         if question.acks is Acks.NONE:
             self.settle(number, _UNKNOWN)
-            reply.then(partial(_note, statistics))
+            reply.then(self._count)
         else:
-            reply.then(lambda settled: self.settle(number, _produced(statistics, settled)))
+            reply.then(lambda settled: self.settle(number, self._produced(settled)))
+
+    def _count(self, reply: Reply[Produced]) -> None:
+        """Nobody waits for the outcome, and it is counted all the same."""
+        self._produced(reply)
+
+    def _produced(self, reply: Reply[Produced]) -> wire.ProducedBatch:
+        """The outcome of a batch, which is counted."""
+        statistics, outcome = self.session.statistics, reply.outcome
+        if isinstance(outcome, Produced):
+            statistics.repeats += not outcome.append_time
+            statistics.publish_seconds[self._acks].add(trio.current_time() - self._began)
+            return wire.ProducedBatch(outcome.base_offset, outcome.append_time)
+        assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
+        statistics.note_refused(outcome, reply.target.name)
+        return wire.ProducedBatch(None, 0, error_body(outcome))
 
     def refused(self, error: GoQueueError) -> wire.ProducedBatch:
         self.session.statistics.note_refused(error)
@@ -131,22 +144,6 @@ class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
 
     def whole(self, pieces: tuple[wire.ProducedBatch, ...]) -> wire.Produced:
         return wire.Produced(pieces)
-
-
-def _note(statistics: Statistics, reply: Reply[Produced]) -> None:
-    """Nobody waits for the outcome, and it is counted all the same."""
-    _produced(statistics, reply)
-
-
-def _produced(statistics: Statistics, reply: Reply[Produced]) -> wire.ProducedBatch:
-    """What became of a batch, which is counted."""
-    outcome = reply.outcome
-    if isinstance(outcome, Produced):
-        statistics.repeats += not outcome.append_time
-        return wire.ProducedBatch(outcome.base_offset, outcome.append_time)
-    assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
-    statistics.note_refused(outcome, reply.target.name)
-    return wire.ProducedBatch(None, 0, error_body(outcome))
 
 
 async def init_producer(session: BrokerSession, request: wire.InitProducer) -> wire.ProducerReady:
@@ -185,9 +182,13 @@ async def _fetched(
     takes its answers: however many fetches there are, their answers hold a bounded number of bytes."""
     async with session.polls.reads:
         await session.wait_for_room()
+        began = trio.current_time()
         answers = await fetch_what_is_there(questions, min(bytes_max, FETCH_BYTES_MAX))
         if any(map(leads_on, questions, answers)) or trio.current_time() >= deadline:
-            session.statistics.note_fetched([each.offset for each in questions], answers)
+            fetched = session.statistics.fetched
+            fetched.note([each.partition for each in questions], [each.offset for each in questions], answers)
+            if any(isinstance(answer, LogSlice) and answer.data for answer in answers):
+                fetched.seconds.add(trio.current_time() - began)
             return wire.Fetched(tuple(map(_slice, answers)))
         return None
 

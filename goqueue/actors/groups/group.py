@@ -22,6 +22,7 @@ from goqueue.actors.groups.description import assigned, check_may_reset, reset_g
 from goqueue.actors.groups.entrance import check_begun, expect_back, profile_of
 from goqueue.actors.groups.offsetsfile import OffsetsFile
 from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_each, keys_of, tell_each
+from goqueue.actors.groups.rebalances import RebalanceTimes
 from goqueue.actors.groups.requests import (
     Alter,
     AwaitMembership,
@@ -50,7 +51,7 @@ from goqueue.actors.runtime.messages import News, Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
 from goqueue.core.groups import rebalance
-from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
+from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell, tells
 from goqueue.core.groups.member import HeartbeatMeaning, fenced
 from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
@@ -81,8 +82,11 @@ class LedgersDurable(News):
 
 
 class Group(Actor):
-    def __init__(self, name: str, volume: Volume, data: str, topics: ActorRef, register: ActorRef) -> None:
+    def __init__(
+        self, name: str, volume: Volume, data: str, topics: ActorRef, register: ActorRef, *, times: RebalanceTimes
+    ) -> None:
         self._name = name
+        self._rebalance_times = times
         self._topics = topics
         self._register = register
         self._known = KnownGroup(name, 0)
@@ -151,7 +155,7 @@ class Group(Actor):
         await self._begin(topics, message.start)
         await self._perform(effects)
         check_begun(self._name, topics, self._starts, self._attachments)
-        return next(self._as_membership(each) for each in _tells(effects) if each.member == message.member)
+        return next(self._as_membership(each) for each in tells(effects) if each.member == message.member)
 
     async def _note_join(self, settings: GroupSettings, topics: Iterable[str], start: str) -> None:
         """One write for all that a first member needs. Without need of settings or generations nothing is written:
@@ -351,7 +355,8 @@ class Group(Actor):
                 self._attachments.want(effect)
         if effects:
             await self._attachments.settle()
-        for tell in _tells(effects):
+        self._rebalance_times.note(effects, self._core.waits_since)
+        for tell in tells(effects):
             self._seats.answer(tell)
         if effects and self._is_idle():
             await self._remember_members()
@@ -374,9 +379,8 @@ class Group(Actor):
         self._seats.leave(effect.member, effect.reason)
 
     def _as_membership(self, told: Tell) -> MemberState:
-        settings = self._settings
         assignment, revoked = assigned(told.assignment, self._there), assigned(told.revoked, self._there)
-        return MemberState(told.member, told.generation, settings.to_plain(), assignment, revoked)
+        return MemberState(told.member, told.generation, self._settings.to_plain(), assignment, revoked)
 
     # Time
 
@@ -440,10 +444,6 @@ class Group(Actor):
             with trio.move_on_after(IDLE_SECONDS):
                 await self._roused.wait()
         await trio.sleep(LOOK_SECONDS)
-
-
-def _tells(effects: Iterable[Effect]) -> list[Tell]:
-    return [effect for effect in effects if isinstance(effect, Tell)]
 
 
 def _by_name(outline: Iterable[TopicOutline]) -> dict[str, TopicOutline]:

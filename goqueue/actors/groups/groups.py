@@ -19,6 +19,7 @@ from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX
 from goqueue.actors.groups.board import GroupsBoard
 from goqueue.actors.groups.group import Group
 from goqueue.actors.groups.offsetsfile import remove_offsets
+from goqueue.actors.groups.rebalances import RebalanceTimes
 from goqueue.actors.groups.requests import CheckEmpty, FindGroup, RemoveGroup
 from goqueue.actors.metadata.requests import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
 from goqueue.actors.runtime.actor import Actor
@@ -174,7 +175,8 @@ class Groups(Actor):
                 await self._register.call(NoteForgotten(known.name, known.id))
 
     def _group(self, name: str) -> Callable[[], Group]:
-        return lambda: Group(name, self._volume, self._data, self._topics, self._register)
+        times = RebalanceTimes(name, self._counts)
+        return lambda: Group(name, self._volume, self._data, self._topics, self._register, times=times)
 
 
 def _child_name(group: str) -> str:

@@ -151,7 +151,9 @@ async def running_broker(
     timers = ChildSpec("timers", lambda: Timers(environment.clock))
     dead_letters = ChildSpec(
         "deadletters",
-        lambda: DeadLetterService(topics.ref, metadata.ref, environment.random, environment.clock),
+        lambda: DeadLetterService(
+            topics.ref, metadata.ref, environment.random, environment.clock, statistics.groups
+        ),
     )
     topics = ChildSpec(
         "topics",
@@ -166,6 +168,7 @@ async def running_broker(
             budget=budget,
             timers=timers.ref,
             delay_counts=statistics.delays,
+            fetch_counts=statistics.fetched,
             dead_letters=dead_letters.ref,
         ),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,

@@ -29,6 +29,10 @@ class Process(Protocol):
 
     def memory_bytes(self) -> int: ...
 
+    def collecting_seconds(self) -> float:
+        """The time that garbage collections took since the start."""
+        ...
+
     def settle(self) -> None:
         """The broker has started: the objects that exist now stay."""
         ...
@@ -49,6 +53,7 @@ class Watchdog(Actor):
         self._process.settle()
         self._statistics.stalls = self._statistics.stalls or Stalls()
         self._statistics.memory = self._process.memory_bytes
+        self._statistics.collecting = self._process.collecting_seconds
         self.background(self._watch, endless=True)
 
     async def _watch(self) -> None:

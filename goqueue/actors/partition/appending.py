@@ -31,6 +31,7 @@ from goqueue.core.log.admission import Admission, check_disk
 from goqueue.core.log.appending import AppendJudgement, originals_end
 from goqueue.core.log.messageids import MessageIds, ids_in
 from goqueue.core.log.producers import let_jump_ahead
+from goqueue.core.log.retention import RemovalCause
 from goqueue.core.records.batch import ABOUT_DELAYS, HOLDS_IDS, Attribute, Batch, accept
 from goqueue.environment import Disk, Space, WallClock
 from goqueue.errors import BatchRefused, DiskFull, GoQueueError, TopicFull
@@ -176,7 +177,7 @@ class Appending:
         with suppress(DiskFull):
             for segment in self._log.finished_segments():
                 if self.admission.excess(self._log.size, self._log.end_offset - self._log.log_start):
-                    await self._log.delete_before(segment.end_offset)
+                    await self._log.delete_before(segment.end_offset, RemovalCause.LIMIT)
                     self._note_removed()
         self._is_dropping = False
 

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from random import Random
 
+import trio
+
 from goqueue.actors.delays.delays import PartitionDelays
 from goqueue.actors.delays.pending import DelayedMessages
 from goqueue.actors.delivery.delivery import GroupDelivery
@@ -228,7 +230,9 @@ class Partition(Actor):
             done_to = await self._done_to(message)
             self.note_removed(await retain(self.log, self._clock.now(), pending, done_to))
             if message.compact:
+                began = trio.current_time()
                 await compact_by_key(self.log, self._clock.now(), pending)
+                self._volume.logs.compactions.add(trio.current_time() - began)
         except DiskFull as error:
             reply.fail(error)
         else:

@@ -4,11 +4,13 @@ Connections count deliveries and settlements. Partitions count what they decide 
 letters, messages of each priority, and messages that were removed before they were done.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from goqueue.core.counters import LabelledCounters
+from goqueue.core.histogram import Histogram
 from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun, AttemptSets, count
 from goqueue.core.ledger.entries import Expired
 from goqueue.core.ledger.ledger import Ending
@@ -56,8 +58,15 @@ class GroupSeries:
     bytes: int = 0
     expired: int = 0
     stale: int = 0
-    dead_letters: int = 0
     removed_unacked: int = 0
+    rebalances: int = 0
+    dead_letters: Counter[str] = field(default_factory=Counter)
+    """By topic."""
+    redriven: Counter[str] = field(default_factory=Counter)
+    """By topic, of this group's dead letters."""
+    ack_seconds: Histogram = field(default_factory=Histogram)
+    """From a delivery to the ack that ended it."""
+    rebalance_seconds: Histogram = field(default_factory=Histogram)
     served: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
     """By priority."""
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
@@ -89,13 +98,20 @@ class GroupSeries:
         if action in self.settled:
             self.settled[action] += size - refused
 
+    def note_rebalance(self, seconds: float) -> None:
+        self.rebalances += 1
+        self.rebalance_seconds.add(seconds)
+
     def add(self, other: "GroupSeries", /) -> None:
+        """The times are of one group only: nobody reads their sum."""
         self.delivered += other.delivered
         self.again += other.again
         self.bytes += other.bytes
         self.expired += other.expired
         self.stale += other.stale
-        self.dead_letters += other.dead_letters
+        self.dead_letters.update(other.dead_letters)
+        self.redriven.update(other.redriven)
+        self.rebalances += other.rebalances
         self.removed_unacked += other.removed_unacked
         self.note_served(other.served)
         for action, settled in other.settled.items():
@@ -121,7 +137,7 @@ class GroupCounts:
             "delivered.expired": total.expired,
             **{name: total.settled[action] for action, name in _SETTLED.items()},
             "settled.stale": total.stale,
-            "dead_letters": total.dead_letters,
+            "dead_letters": total.dead_letters.total(),
             "groups.removed_unacked": total.removed_unacked,
             "groups.adopted": self.adopted,
             "groups.ledgers_lost": self.ledgers_lost,

@@ -18,6 +18,7 @@ from goqueue.actors.runtime.reports import ChildReport, Fate
 from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts, DelaySeries
 from goqueue.actors.statistics.groups import GROUP_COUNTERS, LANE_COUNTERS, GroupCounts, GroupSeries
 from goqueue.actors.statistics.refusallog import RefusalLog
+from goqueue.actors.statistics.traffic import FetchCounts, FetchSeries, publish_times
 from goqueue.core.counters import CountsT, LabelledCounters
 from goqueue.core.health import STALL_MEMORY_SECONDS, STALL_SECONDS
 from goqueue.core.slices.cachebudget import CacheBudget
@@ -25,10 +26,9 @@ from goqueue.environment import Space
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
 from goqueue.storage.log.openlogs import LogsSurvey, WrittenCounts
 from goqueue.storage.log.scan import Damage
-from goqueue.storage.log.views import LogSlice
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.slices import Slices
-from goqueue.types import Offset, Scalar
+from goqueue.types import Scalar
 
 THRESHOLDS_MS = (20, 100, 1_000)
 REFUSED = "refused."
@@ -142,13 +142,16 @@ class Statistics:
         self.restarts = {"partition": 0, "group": 0}
         self.refused: dict[str, int] = {}
         self.refusals = RefusalLog()
-        self.fetched_messages = self.fetched_slices = self.fetched_bytes = 0
+        self.fetched = FetchCounts()
+        self.publish_seconds = publish_times()
         self.groups = GroupCounts()
         self.delays = DelayCounts()
         self.stalls: Stalls | None = None
         """None without a watchdog, which measures them."""
         self.memory: Callable[[], int] | None = None
         """None without a process to ask."""
+        self.collecting: Callable[[], float] | None = None
+        """The seconds that garbage collections took; None likewise."""
 
     @property
     def requests(self) -> int:
@@ -168,13 +171,6 @@ class Statistics:
         if report.fate is Fate.RESTARTING:
             self.restarts[report.kind] = self.restarts.get(report.kind, 0) + 1
 
-    def note_fetched(self, offsets: Sequence[Offset], answers: Sequence[LogSlice | GoQueueError]) -> None:
-        for offset, answer in zip(offsets, answers, strict=True):
-            if isinstance(answer, LogSlice) and answer.data:
-                self.fetched_slices += 1
-                self.fetched_messages += answer.next_offset - offset
-                self.fetched_bytes += len(answer.data)
-
     # Reporting
 
     async def report(
@@ -191,7 +187,7 @@ class Statistics:
             "requests": self.requests,
             "restarts": sum(self.restarts.values()),
             **{RESTARTS + kind: count for kind, count in self.restarts.items()},
-            **self._traffic(logs.written),
+            **self._traffic(logs.written, await _total(self.fetched.of, FetchSeries(), slices)),
             **self.groups.report(groups, await self.all_groups(slices)),
             "groups.bytes_kept": self._budget.bytes_kept,
             "groups.bytes_kept_max": self._budget.bytes_max,
@@ -227,7 +223,7 @@ class Statistics:
         """The counters of each group since the process began: none of them falls while the group exists."""
         return self.groups.of
 
-    def _traffic(self, written: WrittenCounts) -> dict[str, int | float]:
+    def _traffic(self, written: WrittenCounts, fetched: FetchSeries) -> dict[str, int | float]:
         return {
             "published.messages": written.records,
             "published.batches": written.batches,
@@ -237,9 +233,9 @@ class Statistics:
             "producers.forgotten": self.volume.producers.forgotten,
             "refused": sum(self.refused.values()),
             **{REFUSED + code: count for code, count in sorted(self.refused.items())},
-            "fetched.messages": self.fetched_messages,
-            "fetched.slices": self.fetched_slices,
-            "fetched.bytes": self.fetched_bytes,
+            "fetched.messages": fetched.messages,
+            "fetched.slices": fetched.slices,
+            "fetched.bytes": fetched.bytes,
         }
 
     def _disk_work(self, logs: LogsSurvey) -> dict[str, Scalar]:

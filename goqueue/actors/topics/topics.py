@@ -28,6 +28,7 @@ from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.actors.statistics.traffic import FetchCounts
 from goqueue.actors.topics.backup import snapshot_of
 from goqueue.actors.topics.board import TopicsBoard
 from goqueue.actors.topics.lost import LostPartitions
@@ -87,12 +88,14 @@ class Topics(Actor):
         budget: CacheBudget | None = None,
         timers: ActorRef | None = None,
         delay_counts: DelayCounts | None = None,
+        fetch_counts: FetchCounts | None = None,
         dead_letters: ActorRef | None = None,
     ) -> None:
         self._counts = counts or GroupCounts()
         self._budget = budget or CacheBudget()
         self._timers = timers
         self._delay_counts = delay_counts or DelayCounts()
+        self._fetch_counts = fetch_counts or FetchCounts()
         self._dead_letters = dead_letters
         self._environment = environment
         self._volume = volume
@@ -114,10 +117,11 @@ class Topics(Actor):
         await concurrently(lambda place: self._lost.look_at(place.topic, place.number), places, WIDTH)
         await self._start_partitions(places, self._sign_known)
         for topic in self._metadata:
-            self._board.put(topic)
+            self._show_new(topic)
         names = {topic.name for topic in self._metadata}
         self._volume.logs.complete(names)
         self._delay_counts.of.complete(names)
+        self._fetch_counts.of.complete(names)
         self.show(self._board)
 
     def close(self) -> None:
@@ -151,9 +155,13 @@ class Topics(Actor):
         topic = self._metadata.topic(message.name)
         places = [PartitionChild(topic, number) for number in topic.numbers]
         await self._start_partitions(places, partial(self._sign_new, topic))
-        self._board.put(topic)
+        self._show_new(topic)
         self._watchers.tell(self.name)
         return topic
+
+    def _show_new(self, topic: KnownTopic) -> None:
+        self._fetch_counts.of.begin(topic.name)
+        self._board.put(topic)
 
     @defers(AlterTopic)
     async def alter(self, message: AlterTopic, reply: Reply[TopicView]) -> None:
@@ -186,6 +194,7 @@ class Topics(Actor):
         await self._opening.remove(topic)
         self._volume.logs.end_topic(topic.name)
         self._delay_counts.of.end(topic.name)
+        self._fetch_counts.of.end(topic.name)
         self._watchers.tell(self.name)
         with suppress(DiskFull):  # it is deleted; the next start removes the folder, or a topic that needs its name
             await self._volume.reserve.with_room(partial(self._folders.discard, topic))

@@ -4,6 +4,7 @@ members that are told.
 A partition learns its owner before the owner hears of it, so that the first request of a new owner is not refused.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -54,3 +55,7 @@ class Tell:
 
 
 Effect: TypeAlias = Expelled | Replaced | Assign | Tell
+
+
+def tells(effects: Iterable[Effect]) -> list[Tell]:
+    return [effect for effect in effects if isinstance(effect, Tell)]

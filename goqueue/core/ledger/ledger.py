@@ -197,6 +197,11 @@ class Ledger(Planning):
     def oldest_delivery(self) -> Delivery | None:
         return self._state.deliveries.oldest()
 
+    def delivered_at(self, nonce: int) -> Microseconds | None:
+        """None unless the delivery is under way."""
+        delivery = self._state.deliveries.get(nonce)
+        return None if delivery is None else delivery.wall
+
     def next_retry(self) -> float | None:
         return self._state.retries.next_due()
 

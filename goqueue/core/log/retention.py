@@ -10,11 +10,23 @@ begin or its ledger was lost, holds everything.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import takewhile
 from typing import NamedTuple
 
 from goqueue.core.log.merging import SegmentSpan
 from goqueue.types import Microseconds, Offset
+
+
+class RemovalCause(Enum):
+    RETENTION = "retention"
+    """Their age, the size of the log, or that all groups are done with them."""
+    PURGE = "purge"
+    """A client asked for it."""
+    LIMIT = "limit"
+    """The topic is full and drops its oldest messages."""
+    COMPACTION = "compaction"
+    """There is a newer message with the same key."""
 
 
 @dataclass(frozen=True, slots=True)

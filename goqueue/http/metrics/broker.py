@@ -7,6 +7,7 @@ from goqueue.actors.node.broker import Broker
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import Statistics
 from goqueue.actors.topics.board import TopicsBoard
+from goqueue.core.log.admission import disk_needed
 from goqueue.errors import UnknownFormat
 from goqueue.http.metrics import families as f
 from goqueue.http.metrics.requests import HttpCounts
@@ -21,7 +22,7 @@ async def collect(broker: Broker, samples: Samples, slices: Slices) -> None:
     samples.put(f.RECOVERY_SECONDS, broker.start.seconds)
     _collect_counters(broker.statistics, samples)
     _collect_process(broker.statistics, samples)
-    _collect_disk(broker.statistics, samples)
+    _collect_disk(broker.statistics, broker.disk_free_min, samples)
     await _collect_actors(broker, samples, slices)
 
 
@@ -35,6 +36,9 @@ def _collect_counters(statistics: Statistics, samples: Samples) -> None:
     samples.put(f.REPEATS, statistics.repeats)
     for kind, count in sorted(statistics.restarts.items()):
         samples.put(f.RESTARTS, count, label("kind", kind))
+    for acks, seconds in statistics.publish_seconds.items():
+        samples.put_histogram(f.PUBLISH_SECONDS, seconds, label("acks", acks.name.lower()))
+    samples.put_histogram(f.FETCH_SECONDS, statistics.fetched.seconds)
     samples.put_histogram(f.DELAY_LATENESS, statistics.delays.lateness)
 
 
@@ -43,20 +47,26 @@ def _collect_process(statistics: Statistics, samples: Samples) -> None:
     if statistics.stalls is not None:
         samples.put(f.STALL_MAX, statistics.stalls.highest)
         for threshold, count in statistics.stalls.counts.items():
-            samples.put(f.STALLS, count, label("over", threshold / 1_000))
+            samples.put(f.STALLS, count, label("over", f"{threshold / 1_000:g}"))
     if statistics.memory is not None:
         samples.put(f.MEMORY, statistics.memory())
+    if statistics.collecting is not None:
+        samples.put(f.GC_SECONDS, statistics.collecting())
 
 
-def _collect_disk(statistics: Statistics, samples: Samples) -> None:
+def _collect_disk(statistics: Statistics, free_min: int, samples: Samples) -> None:
     volume = statistics.volume
     samples.put_histogram(f.FSYNC_SECONDS, volume.waits)
     samples.put(f.FSYNC_ROUNDS, volume.committer.rounds)
     samples.put(f.FSYNCS, volume.committer.syncs)
+    samples.put(f.FSYNC_ERRORS, volume.committer.errors)
+    samples.put(f.TORN_TAILS, volume.logs.torn_tails)
+    samples.put_histogram(f.COMPACTION_SECONDS, volume.logs.compactions)
     samples.put(f.OPEN_FILES, volume.open_files)
     space = volume.disk.space(statistics.data)
     samples.put(f.DISK_FREE, space.free)
     samples.put(f.DISK_TOTAL, space.total)
+    samples.put(f.DISK_FREE_MIN, disk_needed(space.total, least=free_min))
 
 
 async def _collect_actors(broker: Broker, samples: Samples, slices: Slices) -> None:

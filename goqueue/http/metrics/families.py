@@ -95,6 +95,18 @@ REPEATS = _counter(
     "broker_publish_repeats_total", _BROKER, "Batches and messages that were sent again, and not written again."
 )
 
+PUBLISH_SECONDS = _histogram(
+    "broker_publish_seconds",
+    _BROKER,
+    "From the arrival of a batch to its answer, or its write if none is awaited.",
+    "acks",
+)
+FETCHED = _counter("broker_messages_fetched_total", _BROKER, "Offsets read by clients without a group.", "topic")
+FETCHED_BYTES = _counter("broker_bytes_fetched_total", _BROKER, "Bytes of batches that they read.", "topic")
+FETCH_SECONDS = _histogram(
+    "broker_fetch_seconds", _BROKER, "How long the reading of a fetch took that found something, without its wait."
+)
+
 TOPICS = _gauge("broker_topics", _BOARDS, "Topics.")
 PARTITIONS = _gauge("broker_partitions", _BOARDS, "Partitions of all topics.")
 UNAVAILABLE = _gauge(
@@ -108,6 +120,7 @@ STALLS = _counter(
     "broker_loop_stalls_total", _PROCESS, "Stalls of the event loop that were longer than `over` seconds.", "over"
 )
 STALL_MAX = _gauge("broker_loop_stall_max_seconds", _PROCESS, "The longest stall of the event loop.")
+GC_SECONDS = _counter("broker_gc_seconds_total", _PROCESS, "The time that garbage collections took.")
 MEMORY = _gauge("broker_memory_bytes", _PROCESS, "Resident memory of the process.")
 
 HTTP_REQUESTS = _counter(
@@ -123,6 +136,7 @@ HTTP_IN_PROGRESS = _gauge("broker_http_in_progress", _GATEWAY, "HTTP requests un
 FSYNC_SECONDS = _histogram("storage_fsync_seconds", _VOLUME, "How long those who waited for a sync waited.")
 FSYNC_ROUNDS = _counter("storage_fsync_rounds_total", _VOLUME, "Rounds of the committer.")
 FSYNCS = _counter("storage_fsyncs_total", _VOLUME, "Syncs of files and folders in these rounds.")
+FSYNC_ERRORS = _counter("storage_fsync_errors_total", _VOLUME, "Syncs that failed.")
 
 LOG_BYTES = _gauge("storage_log_bytes", _BOARDS, "Bytes of all segments.", "topic partition")
 LOG_SEGMENTS = _gauge("storage_log_segments", _BOARDS, "Segments.", "topic partition")
@@ -134,10 +148,31 @@ STABLE_LAG = _gauge(
     "Offsets that are written and cannot be read so far, as they are not durable.",
     "topic partition",
 )
+REMOVED = _counter(
+    "storage_messages_removed_total",
+    _LOGS,
+    "Offsets that were removed, by retention, a purge, a limit of the topic, or compaction.",
+    "topic cause",
+)
 DAMAGED = _gauge("storage_damaged_ranges", _LOGS, "Ranges of offsets that could not be read.", "topic")
+TORN_TAILS = _counter(
+    "storage_torn_tails_total",
+    _LOGS,
+    "Ends of logs that were cut off when they were opened; nobody was promised them.",
+)
+COMPACTION_SECONDS = _histogram("storage_compaction_seconds", _LOGS, "How long one compaction of a partition took.")
+COMPACTION_FREED = _counter(
+    "storage_compaction_bytes_freed_total",
+    _LOGS,
+    "Bytes that rewritten segments have less than those before.",
+    "topic",
+)
 RECOVERY_SECONDS = _gauge("storage_recovery_seconds", _BROKER, "How long the last start took until it was ready.")
 DISK_FREE = _gauge("storage_disk_free_bytes", _VOLUME, "Free bytes on the disk of the data directory.")
 DISK_TOTAL = _gauge("storage_disk_total_bytes", _VOLUME, "The size of that disk.")
+DISK_FREE_MIN = _gauge(
+    "storage_disk_free_min_bytes", _VOLUME, "With less than this free, publishes are refused (`disk_free_min`)."
+)
 OPEN_FILES = _gauge("storage_open_files", _VOLUME, "Files that are open for reading.")
 
 # Consumer groups
@@ -174,8 +209,22 @@ STALE = _counter("consumer_stale_receipts_total", _BROKER, "Messages whose recei
 REMOVED_UNACKED = _counter(
     "consumer_removed_unacked_total", _BROKER, "Messages removed before the group was done with them.", "group"
 )
+DEAD_LETTERS = _counter(
+    "consumer_dead_letters_total", _BROKER, "Messages that were sent to dead-letter topics.", "group topic"
+)
+REDRIVEN = _counter("consumer_redriven_total", _BROKER, "Dead letters that were sent back.", "group topic")
+ACK_SECONDS = _histogram(
+    "consumer_ack_seconds", _BROKER, "From a delivery to the ack of the last of its messages.", "group"
+)
 MEMBERS = _gauge("consumer_group_members", _GROUPS, "Members for which a consumer acts.", "group")
 GENERATION = _gauge("consumer_group_generation", _GROUPS, "The group's generation.", "group")
+REBALANCES = _counter("consumer_rebalances_total", _BROKER, "Changes of the owners of partitions.", "group")
+REBALANCE_SECONDS = _histogram(
+    "consumer_rebalance_seconds",
+    _BROKER,
+    "How long such a change took, until all had let go of what they lost.",
+    "group",
+)
 
 # Delayed messages
 

@@ -5,7 +5,8 @@ partition, and the next scrape goes on behind the last: a group that stands stil
 them, however many there are.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -89,8 +90,12 @@ class GroupsWalk:
         self._next_age = self._next_mixed = 0
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self, topics: Collection[str] = ()) -> None:
+        """`topics` are all that there are."""
+        self._topics = topics
         self._on_topics: dict[tuple[str, str], OnTopic] = {}
+        self._topics_of: defaultdict[str, set[str]] = defaultdict(set)
+        """The topics that each group reads."""
         self._lanes: dict[str, Lanes] = {}
         self._lagging: list[Lagging] = []
 
@@ -115,6 +120,7 @@ class GroupsWalk:
         on_topic = self._on_topics.get((group, topic))
         if on_topic is None:
             on_topic = self._on_topics[group, topic] = OnTopic()
+            self._topics_of[group].add(topic)
         if gauges.lag:
             on_topic.add(gauges)
             self._lagging.append(Lagging(board, group, topic, gauges))
@@ -125,6 +131,7 @@ class GroupsWalk:
         for group, series in sorted(self._broker.statistics.by_group().items()):
             self._lanes[group] = Lanes()
             _put_counters(samples, label("group", group), series)
+            self._put_letters(samples, group, series)
             await slices.step()
         await self._add_lanes(slices)
         await self._read_ages(slices)
@@ -136,6 +143,14 @@ class GroupsWalk:
             _put_lanes(samples, label("group", group), lanes)
             await slices.step()
         self.begin()
+
+    def _put_letters(self, samples: Samples, group: str, series: GroupSeries) -> None:
+        """From zero on for each topic that the group reads, so that the first dead letter is seen as a rise."""
+        for topic in sorted(self._topics_of[group] | series.dead_letters.keys() | series.redriven.keys()):
+            if topic in self._topics:  # the series of a deleted topic end
+                labels = f"{label('group', group)},{label('topic', topic)}"
+                samples.put(f.DEAD_LETTERS, series.dead_letters[topic], labels)
+                samples.put(f.REDRIVEN, series.redriven[topic], labels)
 
     def _put_groups(self, samples: Samples) -> None:
         board = self._broker.groups.board
@@ -217,6 +232,9 @@ def _put_counters(samples: Samples, labels: str, series: GroupSeries) -> None:
     samples.put(f.EXPIRED, series.expired, labels)
     samples.put(f.STALE, series.stale, labels)
     samples.put(f.REMOVED_UNACKED, series.removed_unacked, labels)
+    samples.put(f.REBALANCES, series.rebalances, labels)
+    samples.put_histogram(f.REBALANCE_SECONDS, series.rebalance_seconds, labels)
+    samples.put_histogram(f.ACK_SECONDS, series.ack_seconds, labels)
     for lane in Priority:
         samples.put(f.LANE_SERVED, series.served[lane], f"{labels},{_LANE_LABELS[lane]}")
 

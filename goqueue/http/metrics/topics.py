@@ -1,17 +1,25 @@
 """Metrics of topics and their partitions. On the way, each partition shows its groups."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from goqueue.actors.delays.pending import DelayedMessages
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.board import PartitionBoard
+from goqueue.actors.statistics.delays import DelaySeries
+from goqueue.actors.statistics.traffic import FetchSeries
 from goqueue.actors.topics.board import TopicsBoard
+from goqueue.core.log.retention import RemovalCause
 from goqueue.core.topics.metadata import KnownTopic
 from goqueue.http.metrics import families as f
 from goqueue.http.metrics.groups import GroupsWalk
 from goqueue.http.metrics.samples import Samples, label
 from goqueue.storage.log.log import Log
+from goqueue.storage.log.openlogs import RemovedCounts, WrittenCounts, topic_of
 from goqueue.storage.slices import Slices
+
+NOTHING_WRITTEN, NOTHING_REMOVED = WrittenCounts(), RemovedCounts()
+NOTHING_FETCHED, NOTHING_DELAYED = FetchSeries(), DelaySeries()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,33 +33,43 @@ class TopicsWalk:
         if not isinstance(board, TopicsBoard):
             return
         topics = board.topics()
-        await self._collect_counters({topic.name for topic in topics})
-        groups.begin()
+        names = [topic.name for topic in topics]
+        await self._collect_counters(names)
+        groups.begin(frozenset(names))
         for topic in topics:
             await self._collect_partitions(board, topic, groups)
 
-    async def _collect_counters(self, there: set[str]) -> None:
+    async def _collect_counters(self, there: Sequence[str]) -> None:
         statistics, samples = self.broker.statistics, self.samples
         survey = await statistics.volume.logs.survey(self.slices)
         damaged: dict[str, int] = {}
         for directory, ranges in survey.damage.items():
-            topic = directory.split("/")[-2]
+            topic = topic_of(directory)
             damaged[topic] = damaged.get(topic, 0) + len(ranges)
-        for topic in sorted(there):
+        for topic in there:
             labels = label("topic", topic)
-            written = survey.by_topic.get(topic)
-            samples.put(f.PUBLISHED, written.records if written else 0, labels)
-            samples.put(f.PUBLISHED_BATCHES, written.batches if written else 0, labels)
-            samples.put(f.PUBLISHED_BYTES, written.bytes if written else 0, labels)
+            written = survey.by_topic.get(topic, NOTHING_WRITTEN)
+            samples.put(f.PUBLISHED, written.records, labels)
+            samples.put(f.PUBLISHED_BATCHES, written.batches, labels)
+            samples.put(f.PUBLISHED_BYTES, written.bytes, labels)
+            fetched = statistics.fetched.of.get(topic, NOTHING_FETCHED)
+            samples.put(f.FETCHED, fetched.messages, labels)
+            samples.put(f.FETCHED_BYTES, fetched.bytes, labels)
+            removed = statistics.volume.logs.removed.get(topic, NOTHING_REMOVED)
+            for cause in RemovalCause:
+                samples.put(f.REMOVED, removed.offsets[cause], f"{labels},{label('cause', cause.value)}")
+            samples.put(f.COMPACTION_FREED, removed.compacted_bytes, labels)
             samples.put(f.DAMAGED, damaged.get(topic, 0), labels)
-            delays = statistics.delays.of.get(topic)
-            if delays is not None:
-                samples.put(f.DELAY_PENDING, delays.pending, labels)
-                samples.put(f.DELAY_FIRED, delays.fired, labels)
-                samples.put(f.DELAY_CANCELLED, delays.cancelled, labels)
-                samples.put(f.DELAY_RESCHEDULED, delays.rescheduled, labels)
-                samples.put(f.DELAY_EXPIRED, delays.expired, labels)
+            self._put_delays(labels, statistics.delays.of.get(topic, NOTHING_DELAYED))
             await self.slices.step()
+
+    def _put_delays(self, labels: str, delays: DelaySeries) -> None:
+        put = self.samples.put
+        put(f.DELAY_PENDING, delays.pending, labels)
+        put(f.DELAY_FIRED, delays.fired, labels)
+        put(f.DELAY_CANCELLED, delays.cancelled, labels)
+        put(f.DELAY_RESCHEDULED, delays.rescheduled, labels)
+        put(f.DELAY_EXPIRED, delays.expired, labels)
 
     async def _collect_partitions(self, board: TopicsBoard, topic: KnownTopic, groups: GroupsWalk) -> None:
         labels, overdue = label("topic", topic.name), 0

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from goqueue.http.metrics.text import OPENMETRICS_TYPE, PROMETHEUS_TYPE, format_for
+from goqueue.http.metrics.text import Format, format_for
 from goqueue.http.routing.route import HttpCall, Route
 from goqueue.http.server.exchange import Response
 
@@ -22,7 +22,7 @@ ROUTES = (
         metrics,
         "Show the broker's metrics, for Prometheus.",
         GROUP,
-        gives=(PROMETHEUS_TYPE, OPENMETRICS_TYPE),
+        gives=tuple(form.value for form in Format),
         example="$URL/metrics",
     ),
 )

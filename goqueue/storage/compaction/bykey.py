@@ -7,6 +7,7 @@ deletes. A run ends before the first segment with message ids that a restart mus
 
 from goqueue.core.log.compaction import KEYS_MAX, NewestByKey, is_hidden, keeps_hidden, keeps_newest
 from goqueue.core.log.messageids import REMEMBERED_FOR
+from goqueue.core.log.retention import RemovalCause
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.records.batch import ENVELOPE_SIZE, Attribute, Envelope, parse_envelope, records_of
 from goqueue.core.records.record import HEADER_SIZE, RecordPlace, walk_records
@@ -45,7 +46,9 @@ async def compact_by_key(
 
     fresh_from = _first_fresh_id(log, max(now, log.append_time))
     end = min(newest.covered_to, fresh_from)
-    await thin(log, [each for each in log.finished_segments() if each.base_offset < end], keeps)
+    await thin(
+        log, [each for each in log.finished_segments() if each.base_offset < end], keeps, RemovalCause.COMPACTION
+    )
     await merge_small(log, end)
     log.compacted_to = end
     return newest.full and end < fresh_from

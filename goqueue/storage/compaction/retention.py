@@ -3,7 +3,7 @@
 from itertools import takewhile
 
 from goqueue.core.log.compaction import keeps_pending
-from goqueue.core.log.retention import SegmentAge, count_expired
+from goqueue.core.log.retention import RemovalCause, SegmentAge, count_expired
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.records.batch import Envelope
 from goqueue.core.records.record import RecordPlace
@@ -26,7 +26,7 @@ async def retain(
     expired = _expired(log, now, done_to)
     removable = list(takewhile(lambda segment: not _holds_any(segment, pending), expired))
     if removable:
-        await log.delete_before(removable[-1].end_offset)
+        await log.delete_before(removable[-1].end_offset, RemovalCause.RETENTION)
     kept = expired[len(removable) :]
     if kept and kept[-1].end_offset == log.end_offset:
         log.roll()
@@ -34,7 +34,7 @@ async def retain(
     def keeps(envelope: Envelope, place: RecordPlace, records: memoryview) -> bool:
         return keeps_pending(pending, envelope.base_offset + place.relative_offset, records, place)
 
-    await thin(log, kept, keeps)
+    await thin(log, kept, keeps, RemovalCause.RETENTION)
     if kept:
         await merge_small(log, kept[-1].end_offset)
     return kept[-1].end_offset if kept else log.log_start

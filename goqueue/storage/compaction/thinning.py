@@ -8,6 +8,7 @@ start without a delay index would find that message pending, and deliver it (G8)
 from collections.abc import Iterable
 
 from goqueue.core.log.compaction import ends_one_of
+from goqueue.core.log.retention import RemovalCause
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.records.batch import Envelope
 from goqueue.core.records.record import RecordPlace
@@ -16,7 +17,7 @@ from goqueue.storage.log.rewriting import Keeps
 from goqueue.storage.log.segment import Segment
 
 
-async def thin(log: Log, segments: Iterable[Segment], keeps: Keeps) -> None:
+async def thin(log: Log, segments: Iterable[Segment], keeps: Keeps, cause: RemovalCause) -> None:
     """Keep the records that `keeps` names, and those that end a delay whose original stays. Segments in order."""
     untouched = OffsetSet()
 
@@ -24,5 +25,5 @@ async def thin(log: Log, segments: Iterable[Segment], keeps: Keeps) -> None:
         return keeps(envelope, place, records) or ends_one_of(untouched, records, place)
 
     for segment in segments:
-        if not await log.compact(segment, keeps_or_must if untouched else keeps):
+        if not await log.compact(segment, keeps_or_must if untouched else keeps, cause):
             untouched.add(segment.base_offset, segment.end_offset - 1)

@@ -46,6 +46,7 @@ class Committer:
         self._stopped = False
         self.rounds = 0
         self.syncs = 0
+        self.errors = 0
 
     async def sync(self, files: Sequence[File] = (), directories: Sequence[str] = ()) -> None:
         """Return once these are durable as they are now; raise the first failure of one of them."""
@@ -115,6 +116,7 @@ class Committer:
         self.syncs += len(wanted)
         current.failures = await self._disk.sync_all(wanted)
         self._unheard |= current.failures
+        self.errors += len(current.failures)
 
     async def _sync(self, current: Round, target: SyncTarget) -> None:
         if not current.callers[target]:
@@ -124,6 +126,7 @@ class Committer:
             await sync_one(self._disk, target)
         except Exception as error:
             current.failures[target] = self._unheard[target] = error
+            self.errors += 1
 
 
 def _is_harmless(failure: Exception) -> bool:

@@ -19,6 +19,7 @@ from functools import partial
 import trio
 
 from goqueue.config import LogConfig
+from goqueue.core.log.retention import RemovalCause
 from goqueue.errors import Closed, DamagedData, DiskFull, OffsetOutOfRange
 from goqueue.storage.log.growing import GrowingLog
 from goqueue.storage.log.producersnapshot import encode_producers, write_producers
@@ -212,26 +213,26 @@ class Log(GrowingLog):
             await segment.cut(position)
         await self._volume.sync(directories=[self.directory])
 
-    async def delete_before(self, offset: Offset) -> None:
+    async def delete_before(self, offset: Offset, cause: RemovalCause = RemovalCause.PURGE) -> None:
         """Move the log's start to this offset; durable when it returns. Whole segments before it are removed.
 
         At the end of the log that is all of them, and a new segment begins. A full disk has a reserve for this.
         """
-        await self._volume.reserve.with_room(partial(self._delete_before, offset))
+        await self._volume.reserve.with_room(partial(self._delete_before, offset, cause))
 
-    async def _delete_before(self, offset: Offset) -> None:
+    async def _delete_before(self, offset: Offset, cause: RemovalCause) -> None:
         async with self._exclusively():
             self._check_readable(max(offset, self._log_start), self._high_watermark)
             if offset == self._end:
                 self._retire_growing()
-            await self._begin_at(offset)
+            await self._begin_at(offset, cause)
 
     def _retire_growing(self) -> None:
         """Roll, so that only an empty segment grows; its name keeps the offset at which the log goes on."""
         if self._segments.growing is None or self._segments.growing.summary.size:
             self._segments.roll(self._end, self._history)
 
-    async def _begin_at(self, offset: Offset) -> None:
+    async def _begin_at(self, offset: Offset, cause: RemovalCause) -> None:
         """Make the new start durable, then remove the segments before it."""
         before = self._log_start
         if offset > before:
@@ -242,6 +243,7 @@ class Log(GrowingLog):
             except DiskFull:
                 self._log_start = before  # it is not durable, and a repeat has to write it
                 raise
+            self._volume.logs.note_removed(self.directory, cause, offset - before)
             self._segments.remove([old for old in self._segments.finished() if old.end_offset <= offset])
             await self._commit()
 
@@ -278,7 +280,7 @@ class Log(GrowingLog):
         self._compaction = self._compaction or trio.Lock()
         return self._compaction
 
-    async def compact(self, segment: Segment, keeps: Keeps) -> bool:
+    async def compact(self, segment: Segment, keeps: Keeps, cause: RemovalCause = RemovalCause.COMPACTION) -> bool:
         """Rewrite a finished segment with only some of its records; offsets, order and readers stay.
 
         Returns whether only these are left: a damaged segment stays as it is.
@@ -288,7 +290,7 @@ class Log(GrowingLog):
             copy = await rewrite(segment, keeps)
             if isinstance(copy, Untouched):
                 return copy is Untouched.NOTHING_GOES
-            return await self._exchange(copy)
+            return await self._exchange(copy, cause)
 
     async def _prepare_rewrite(self, end: Offset) -> None:
         if self._producer_tail.begin < end:
@@ -312,6 +314,8 @@ class Log(GrowingLog):
                 new = await put_joined_in_place(copy, run[-1]) if self._segments.hold(run) else None
                 if new is not None:
                     self._segments.merge(run, new)
+                    freed = sum(each.summary.size for each in run) - new.summary.size
+                    self._volume.logs.note_compacted(self.directory, freed)
                     await self._commit()
                     for segment in run[:0:-1]:
                         segment.remove_files()
@@ -320,7 +324,7 @@ class Log(GrowingLog):
         finally:
             copy.close()
 
-    async def _exchange(self, copy: Rewrite) -> bool:
+    async def _exchange(self, copy: Rewrite, cause: RemovalCause) -> bool:
         try:
             async with self._exclusively():
                 if copy.segment not in self._segments:
@@ -328,6 +332,9 @@ class Log(GrowingLog):
                 smaller = await put_in_place(copy)
                 if smaller is not None:
                     self._segments.exchange(copy.segment, smaller)
+                    old, new = copy.segment.summary, smaller.summary
+                    self._volume.logs.note_removed(self.directory, cause, old.records - new.records)
+                    self._volume.logs.note_compacted(self.directory, old.size - new.size)
                     self.past_changes += 1
                     await self._commit()
                 return smaller is not None

@@ -7,11 +7,14 @@ Every log counts what is appended to it. When it is closed, its counts stay here
 counters of a topic never fall when a partition is restarted.
 """
 
+from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from goqueue.core.counters import LabelledCounters
+from goqueue.core.histogram import Histogram
+from goqueue.core.log.retention import RemovalCause
 from goqueue.storage.slices import Slices
 from goqueue.types import Offset
 
@@ -52,6 +55,20 @@ class WrittenCounts:
 
 
 @dataclass(slots=True)
+class RemovedCounts:
+    """The counts of everything removed from logs since the process began."""
+
+    offsets: Counter[RemovalCause] = field(default_factory=Counter)
+    """Gaps that compaction left are counted again when the log's start passes them."""
+    compacted_bytes: int = 0
+    """The difference between segments and what took their place."""
+
+    def add(self, other: "RemovedCounts", /) -> None:
+        self.offsets.update(other.offsets)
+        self.compacted_bytes += other.compacted_bytes
+
+
+@dataclass(slots=True)
 class LogsSurvey:
     written: WrittenCounts = field(default_factory=WrittenCounts)
     """To all logs, those of deleted topics among them."""
@@ -79,26 +96,42 @@ class OpenLogs:
         self._logs: dict[str, GrowingLog] = {}
         self._closed = LabelledCounters(WrittenCounts)
         """What was appended to logs that were closed, by topic."""
+        self.removed = LabelledCounters(RemovedCounts)
+        """By topic."""
+        self.compactions = Histogram()
+        """How long each compaction of a log took."""
+        self.torn_tails = 0
+        """The ends that were cut off when logs were opened."""
 
     def __len__(self) -> int:
         return len(self._logs)
 
     def enter(self, log: "GrowingLog") -> None:
         self._logs[log.directory] = log
+        self.torn_tails += len(log.statistics().torn)
+        self.removed.begin(topic_of(log.directory))
 
     def leave(self, log: "GrowingLog") -> None:
         """Its partition ends; its counts stay with its topic's. A second call does nothing."""
         if self._logs.get(log.directory) is log:
             del self._logs[log.directory]
-            self._closed.begin(_topic_of(log.directory)).add(log.appended)
+            self._closed.begin(topic_of(log.directory)).add(log.appended)
 
     def complete(self, topics: Container[str]) -> None:
         """These are all topics that there are: the counts of others have ended."""
         self._closed.complete(topics)
+        self.removed.complete(topics)
 
     def end_topic(self, topic: str) -> None:
         """The topic is deleted, and its logs are closed: its counts stay in the total."""
         self._closed.end(topic)
+        self.removed.end(topic)
+
+    def note_removed(self, directory: str, cause: RemovalCause, offsets: int) -> None:
+        self.removed[topic_of(directory)].offsets[cause] += offsets
+
+    def note_compacted(self, directory: str, freed_bytes: int) -> None:
+        self.removed[topic_of(directory)].compacted_bytes += freed_bytes
 
     def standing(self, directory: str) -> LogStanding | None:
         """None while the log is not open."""
@@ -125,7 +158,7 @@ class OpenLogs:
         for directory, log in logs:
             appended = log.appended
             survey.written.add(appended)
-            by_topic[_topic_of(directory)].add(appended)
+            by_topic[topic_of(directory)].add(appended)
             survey.bytes += log.size
             if log.damage_met:
                 survey.damage[directory] = tuple(log.damage_met)
@@ -134,6 +167,6 @@ class OpenLogs:
         return survey
 
 
-def _topic_of(directory: str) -> str:
+def topic_of(directory: str) -> str:
     """A partition's folder is named after its topic and its number."""
     return directory.rsplit("/", 2)[-2]

@@ -25,6 +25,9 @@ class Quiet:
     def memory_bytes(self) -> int:
         return 4711
 
+    def collecting_seconds(self) -> float:
+        return 0.25
+
     def settle(self) -> None:
         self.settled += 1
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from random import Random
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from goqueue.actors.partition.requests import DeleteBefore
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import TopicCounts
+from goqueue.core.histogram import Histogram
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import DELAY_BIT
 from goqueue.errors import ActorDied, GoQueueError
@@ -151,9 +152,9 @@ class Machine:
         counted, slices = self.running.statistics, Slices()
         found: Figures = {}
         for topic, series in (await counted.by_topic(slices)).items():
-            found |= _flat(("topic", topic), asdict(series))
+            found |= _flat(("topic", topic), series)
         for group, of_group in counted.by_group().items():
-            found |= _flat(("group", group), asdict(of_group))
+            found |= _flat(("group", group), of_group)
         report = await counted.report(NO_TOPICS, 0, {}, slices)
         return found | _flat(
             ("total",), {name: value for name, value in report.items() if name.startswith(COUNTED)}
@@ -171,6 +172,10 @@ def _flat(above: tuple[str, ...], figures: Any) -> Figures:
 
 
 def _items(figures: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(figures, Histogram):
+        figures = {"count": figures.count}
+    elif is_dataclass(figures):
+        figures = {field.name: getattr(figures, field.name) for field in fields(figures)}
     for name, value in figures.items() if isinstance(figures, dict) else enumerate(figures):
         yield str(name), value
 

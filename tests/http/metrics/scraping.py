@@ -7,8 +7,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_prometheus
 
 from goqueue.http.metrics.text import OPENMETRICS_TYPE
-from goqueue.testing.memory import Machine
-from tests.http.world import ask
+from goqueue.testing.memory import HOST
+from goqueue.testing.network import SimulatedNetwork
+from tests.http.world import HTTP_PORT, HttpClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,10 @@ class Scrape:
                 yield each
 
 
-async def scrape(machine: Machine, *, openmetrics: bool = False) -> Scrape:
+async def scrape(network: SimulatedNetwork, *, openmetrics: bool = False) -> Scrape:
     accept = f"{OPENMETRICS_TYPE};version=1.0.0" if openmetrics else "text/plain"
-    answered = await ask(machine, "GET", "/metrics", accept=accept)
+    async with await network.machine("prometheus").connect(HOST, HTTP_PORT) as stream:
+        answered = await HttpClient(stream).ask("GET", "/metrics", headers={"accept": accept})
     assert answered.status == 200, answered.body
     assert answered.headers["content-type"].startswith(accept.partition(";")[0])
     return parsed(answered.body.decode(), openmetrics=openmetrics)

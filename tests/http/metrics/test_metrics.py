@@ -13,9 +13,9 @@ async def test_what_happens_is_counted(autojump_clock: MockClock) -> None:
         async with client.consumer("orders", group="billing") as consumer:
             await client.publish("orders", b"x")
             [message] = await consumer.receive()
-            before = await scrape(machine)
+            before = await scrape(machine.network)
             await message.ack()
-        after = await scrape(machine)
+        after = await scrape(machine.network)
     assert before.value("broker_messages_published_total", topic="orders") == 1
     assert before.total("consumer_lag", group="billing", topic="orders") == 1
     assert before.value("consumer_in_flight", group="billing", topic="orders") == 1
@@ -29,8 +29,8 @@ async def test_both_formats_hold_the_same_and_only_what_the_table_has(autojump_c
         await client.create_topic("orders")
         async with client.consumer("orders", group="billing"):
             await client.publish("orders", b"x")
-        await scrape(machine)  # from now on there is an HTTP request to tell of
-        old, new = await scrape(machine), await scrape(machine, openmetrics=True)
+        await scrape(machine.network)  # from now on there is an HTTP request to tell of
+        old, new = await scrape(machine.network), await scrape(machine.network, openmetrics=True)
     assert {(each.name, frozenset(each.labels.items())) for each in old.samples} == {
         (each.name, frozenset(each.labels.items())) for each in new.samples
     }

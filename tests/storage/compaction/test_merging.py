@@ -4,6 +4,7 @@ import pytest
 import trio
 
 from goqueue.config import LogConfig
+from goqueue.core.log.retention import RemovalCause
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.records.batch import Producer
 from goqueue.core.records.record import Record
@@ -116,7 +117,7 @@ async def test_an_older_file_with_the_size_of_a_merged_one_is_not_taken_for_it(
     for number in range(12):
         await publish(log, batch(bytes(300 if number else 100), key=b"k%d" % (number // 10)))
     log.roll()
-    await thin(log, log.finished_segments()[:3], lambda *_: False)
+    await thin(log, log.finished_segments()[:3], lambda *_: False, RemovalCause.COMPACTION)
     first, expected = disk.size(path_of(0)), [record.offset for record in await read_all(log)]
     before = disk.kill()
     await log.merge(log.finished_segments()[:3])
