@@ -10,7 +10,7 @@ Both are judged only where nothing is wrong with the lines of the group and with
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,10 @@ class HttpHistory(GroupHistory):
     def lose_members(self) -> None:
         GroupHistory.lose_members(self)
         self.note_lost()
+
+    def note_received(self, holder: str, messages: Sequence[Any], assignment: Collection[tuple[str, int]]) -> None:
+        """What the one before it held may have been handed to a poll that was lost."""
+        self._awaited.pop(holder, None)
 
     # Polls
 
