@@ -25,8 +25,10 @@ from tests.sim.groups.stories import ROUNDING_SECONDS, Held
 
 NOTICE_SECONDS = 0.8
 """So long after a connection was closed or reset the broker knows of it, on a line that is not slow."""
-EXPULSION_SECONDS = 2.0
-"""So long after the end of its session a member is gone."""
+CLOSING_SECONDS = 0.1
+"""The same, where the client has closed it."""
+EXPULSION_SECONDS = 5.0
+"""So long after the end of its session a member is gone: a group that has just started is busy."""
 SLACK_SECONDS = 0.01
 
 
@@ -56,9 +58,9 @@ class HttpHistory(GroupHistory):
 
     # Polls
 
-    def note_lost(self) -> None:
+    def note_lost(self, noticed_after: float = NOTICE_SECONDS) -> None:
         """A poll has ended, and nobody knows what it was answered."""
-        self._lost_until = max(self._lost_until, trio.current_time() + NOTICE_SECONDS)
+        self._lost_until = max(self._lost_until, trio.current_time() + noticed_after)
 
     def hand_polled(
         self, holder: str, member: str | None, messages: Sequence[Any], lease: tuple[float, float]

@@ -42,7 +42,7 @@ def with_http(plan: GroupPlan, random: Random) -> GroupPlan:
 def _calmed(plan: GroupPlan, random: Random) -> GroupPlan:
     """With lives that are long enough for sessions to end."""
     faults = tuple(fault for fault in plan.faults if fault.trouble in (Trouble.ENDING, Trouble.LATENCY))
-    lives = (replace(plan.lives[0], seconds=random.uniform(8, 15)), *plan.lives[1:])
+    lives = (replace(plan.lives[0], seconds=random.uniform(12, 20)), *plan.lives[1:])
     return replace(plan, lives=lives, faults=faults, failing=(), damage=(), damaged_files=())
 
 
