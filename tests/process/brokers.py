@@ -39,7 +39,14 @@ async def broker_on_loopback(disk: Disk, data: str = "/data", port: int = 0) -> 
 @asynccontextmanager
 async def broker_process(data: Path, port: int = 0) -> AsyncIterator[tuple[Child, str]]:
     """`goqueue serve`, and where it listens; it is ready."""
-    arguments = ["--data", str(data), "--listen", f"{HOST}:{port}", "--http", f"{HOST}:0", "-o", "json"]
+    async with serve_process(data, port) as (process, ports):
+        yield process, ports["websocket"]
+
+
+@asynccontextmanager
+async def serve_process(data: Path, port: int = 0, http: int = 0) -> AsyncIterator[tuple[Child, dict[str, str]]]:
+    """The same, with the addresses of both ports."""
+    arguments = ["--data", str(data), "--listen", f"{HOST}:{port}", "--http", f"{HOST}:{http}", "-o", "json"]
     async with child("goqueue", "serve", *arguments) as process:
         await process.listen(1)
-        yield process, json.loads(process.lines[0])["websocket"]
+        yield process, json.loads(process.lines[0])

@@ -49,9 +49,9 @@ REST_SECONDS = 1.0
 """A partition that cannot be read is not asked again for this long."""
 FETCH_BYTES_MAX = 1024 * 1024
 FATAL = (UnknownMember, UnknownGroup, Fenced)
-"""The member is none any more."""
-OUTDATED = (StaleGeneration,)
-"""A partition has not heard of the newest assignment yet, or this member has not."""
+"""The member is none any more, says its group."""
+OUTDATED = (StaleGeneration, UnknownMember, UnknownGroup)
+"""A partition has not heard of the group's newest assignment yet, or this member has not; the group knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class Poll:
         return math.ceil(1_000 * max(0.0, until - trio.current_time()))
 
     def _note(self, partition: AssignedPartition, error: GoQueueError) -> None:
-        if isinstance(error, FATAL):
+        if isinstance(error, Fenced):
             self._lost = error
             return
         self._resting[partition.uuid, partition.partition] = trio.current_time() + REST_SECONDS

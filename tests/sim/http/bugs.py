@@ -1,6 +1,6 @@
 """Bugs planted in the gateway. A world of HTTP must find each."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import trio
@@ -48,9 +48,9 @@ class BeatsForGhosts(BuggyHttp):
             def __init__(self, new_session: Callable[[str | None], BrokerSession]) -> None:
                 super().__init__(new_session)
 
-            async def of(self, seat: Seat, work: Callable[[], Awaitable[None]]) -> None:
+            def put(self, seat: Seat) -> None:
+                super().put(seat)
                 trio.lowlevel.spawn_system_task(_beat_for_ever, seat)
-                await super().of(seat, work)
 
         return replaced(gateway, "HttpSeats", Speaking)
 
@@ -69,12 +69,13 @@ class ClaimsRefusedOnes(BuggyHttp):
 
     def bug(self) -> AbstractContextManager[None]:
         class Claiming(PublishRun):
-            def status(self) -> int:
+            async def run(self) -> None:
+                await super().run()
+                self.statuses.clear()
                 self.results = [
                     {"partition": 0, "offset": 0} if result and "code" in result else result
                     for result in self.results
                 ]
-                return 200
 
         return replaced(publishing, "PublishRun", Claiming)
 

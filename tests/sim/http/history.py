@@ -10,7 +10,7 @@ Both are judged only where nothing is wrong with the lines of the group and with
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +25,10 @@ from tests.sim.groups.stories import ROUNDING_SECONDS, Held
 
 NOTICE_SECONDS = 0.8
 """So long after a connection was closed or reset the broker knows of it, on a line that is not slow."""
-EXPULSION_SECONDS = 2.0
-"""So long after the end of its session a member is gone."""
+CLOSING_SECONDS = 0.1
+"""The same, where the client has closed it."""
+EXPULSION_SECONDS = 5.0
+"""So long after the end of its session a member is gone: a group that has just started is busy."""
 SLACK_SECONDS = 0.01
 
 
@@ -50,11 +52,15 @@ class HttpHistory(GroupHistory):
         GroupHistory.lose_members(self)
         self.note_lost()
 
+    def note_received(self, holder: str, messages: Sequence[Any], assignment: Collection[tuple[str, int]]) -> None:
+        """What the one before it held may have been handed to a poll that was lost."""
+        self._awaited.pop(holder, None)
+
     # Polls
 
-    def note_lost(self) -> None:
+    def note_lost(self, noticed_after: float = NOTICE_SECONDS) -> None:
         """A poll has ended, and nobody knows what it was answered."""
-        self._lost_until = max(self._lost_until, trio.current_time() + NOTICE_SECONDS)
+        self._lost_until = max(self._lost_until, trio.current_time() + noticed_after)
 
     def hand_polled(
         self, holder: str, member: str | None, messages: Sequence[Any], lease: tuple[float, float]

@@ -15,7 +15,7 @@ from tests.sim.groups.plan import Habit
 from tests.sim.groups.shifts import Death, Shift, Site, assignment_of
 from tests.sim.groups.stories import Held
 from tests.sim.http.consumer import HttpConsumer
-from tests.sim.http.history import HttpHistory
+from tests.sim.http.history import CLOSING_SECONDS, HttpHistory
 from tests.sim.http.lines import LineLost
 from tests.sim.http.plan import HttpMemberPlan
 
@@ -47,8 +47,10 @@ class HttpShift(Shift):
         """Its own leases may end: a join that is repeated replaces the one before."""
         for held in self._held:
             held.replaceable_from = min(held.replaceable_from, trio.current_time())
+        believed = self._http._membership
+        self._history.is_heard(believed.member, self._plan.session)  # by the join, be its answer lost or not
         await self._http.join()
-        self._history.is_heard(self._http._membership.member, self._plan.session)
+        self._history.is_heard(believed.member, self._plan.session)
 
     async def keep_alive(self) -> None:
         while self._plan.has_pulse:
@@ -72,7 +74,7 @@ class HttpShift(Shift):
             await trio.sleep(REST_SECONDS)
             return []
         if patience.cancelled_caught:
-            self._history.note_lost()
+            self._history.note_lost(CLOSING_SECONDS)
             self._count("http polls left")
             return []
         return messages

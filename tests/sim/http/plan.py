@@ -7,6 +7,8 @@ from tests.sim.clients.plan import Trouble
 from tests.sim.groups.plan import GroupPlan, GroupSetup, Habit, MemberPlan
 
 HTTP_ODDS, ALL_HTTP_ODDS = 0.6, 0.6
+CALM_ODDS = 0.4
+"""Nothing goes wrong but that brokers end, and members do what they do: some rules can only be judged there."""
 SIZES = ((1, 40, 300), (1, 40, 300), (40, 2_000))
 """Of values: an answer that takes long to arrive says little of its leases."""
 BATCHES = (1, 5, 20)
@@ -33,7 +35,15 @@ def with_http(plan: GroupPlan, random: Random) -> GroupPlan:
     """Without a clock that jumps: an id is remembered for two minutes of it, and delays are counted on it."""
     groups = tuple(_with_http(setup, random) for setup in plan.groups)
     faults = tuple(fault for fault in plan.faults if fault.trouble is not Trouble.CLOCK)
-    return replace(plan, groups=groups, faults=faults, sizes=random.choice(SIZES))
+    plan = replace(plan, groups=groups, faults=faults, sizes=random.choice(SIZES))
+    return _calmed(plan, random) if random.random() < CALM_ODDS else plan
+
+
+def _calmed(plan: GroupPlan, random: Random) -> GroupPlan:
+    """With lives that are long enough for sessions to end."""
+    faults = tuple(fault for fault in plan.faults if fault.trouble in (Trouble.ENDING, Trouble.LATENCY))
+    lives = (replace(plan.lives[0], seconds=random.uniform(12, 20)), *plan.lives[1:])
+    return replace(plan, lives=lives, faults=faults, failing=(), damage=(), damaged_files=())
 
 
 def _with_http(setup: GroupSetup, random: Random) -> GroupSetup:
@@ -55,6 +65,6 @@ def _over_http(member: MemberPlan, random: Random) -> HttpMemberPlan:
         member_id=member.member_id,
         session=random.choice([1.0, 2.0, 5.0]),
         has_pulse=random.random() < 0.7,
-        leaving=random.choice([0.0, 0.1, 0.3]),
+        leaving=random.choice([0.0, 0.1, 0.5]),
         names_generation=random.random() < 0.3,
     )

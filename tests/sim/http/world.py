@@ -61,7 +61,10 @@ class HttpWorld(GroupWorld):
 
     async def _publish(self, name: str) -> None:
         machine, random = self.network.machine("client-0"), self._generator(name)
-        publisher = HttpPublisher(name, self._site(), HttpLine(machine), random, self._timed, self.plan.sizes)
+        knows_topics = not self.plan.damage  # else their settings may be lost
+        publisher = HttpPublisher(
+            name, self._site(), HttpLine(machine), random, self._timed, self.plan.sizes, knows_topics
+        )
         await publisher.run()
         self._working -= 1
         self._all_done.set()
