@@ -1,5 +1,6 @@
 """Metrics of the broker as a whole, of its process and of its disk."""
 
+from functools import cache
 from importlib.metadata import version
 
 from goqueue.actors.groups.board import GroupsBoard
@@ -16,7 +17,7 @@ from goqueue.storage.slices import Slices
 
 
 async def collect(broker: Broker, samples: Samples, slices: Slices) -> None:
-    labels = {"version": version("goqueue"), "node": broker.node, "cluster": broker.cluster.hex()}
+    labels = {"version": _version(), "node": broker.node, "cluster": broker.cluster.hex()}
     samples.put(f.INFO, 1, ",".join(label(*each) for each in labels.items()))
     samples.put(f.START_TIME, broker.start.began / 1_000_000)
     samples.put(f.RECOVERY_SECONDS, broker.start.seconds)
@@ -24,6 +25,12 @@ async def collect(broker: Broker, samples: Samples, slices: Slices) -> None:
     _collect_process(broker.statistics, samples)
     _collect_disk(broker.statistics, broker.disk_free_min, samples)
     await _collect_actors(broker, samples, slices)
+
+
+@cache
+def _version() -> str:
+    """It is looked up in a file."""
+    return version("goqueue")
 
 
 def _collect_counters(statistics: Statistics, samples: Samples) -> None:
