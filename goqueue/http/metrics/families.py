@@ -46,6 +46,17 @@ class Family:
 
 FAMILIES: list[Family] = []
 """In the order in which they are written."""
+TOTAL = "_total"
+
+
+def openmetrics_head(family: Family) -> tuple[str, str]:
+    """Name and type as OpenMetrics has them: a counter without its `_total`. Where another family has that name, it
+    keeps its own, and its type is not told."""
+    if family.kind is not Kind.COUNTER:
+        return family.name, family.kind.value
+    bare = family.name.removesuffix(TOTAL)
+    is_taken = any(each.name == bare for each in FAMILIES)
+    return (family.name, "unknown") if is_taken else (bare, family.kind.value)
 
 
 def _add(kind: Kind, name: str, source: MetricSource, text: str, labels: str) -> Family:
@@ -55,7 +66,7 @@ def _add(kind: Kind, name: str, source: MetricSource, text: str, labels: str) ->
 
 
 def _counter(name: str, source: MetricSource, text: str, labels: str = "") -> Family:
-    assert name.endswith("_total"), f"the counter {name} ends in _total"
+    assert name.endswith(TOTAL), f"the counter {name} ends in _total"
     return _add(Kind.COUNTER, name, source, text, labels)
 
 
@@ -82,7 +93,7 @@ TRUNCATED = _gauge(
     "1 if there were more series than `metrics_series_max`: those of partitions are summed by topic.",
 )
 CONNECTIONS = _gauge("broker_connections", _BROKER, "Websockets that are open.")
-CONNECTIONS_TOTAL = _counter("broker_connections_accepted_total", _BROKER, "Websockets that were accepted.")
+CONNECTIONS_TOTAL = _counter("broker_connections_total", _BROKER, "Websockets that were accepted.")
 REQUESTS = _counter("broker_requests_total", _BROKER, "Requests of the wire, of all ways in.", "kind")
 
 PUBLISHED = _counter("broker_messages_published_total", _LOGS, "Messages written to logs.", "topic")

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
 from goqueue.core.histogram import Histogram
-from goqueue.http.metrics.families import Family, Kind
+from goqueue.http.metrics.families import Family, openmetrics_head
 from goqueue.http.metrics.samples import BOUNDS, Sample, Samples
 from goqueue.storage.slices import Slices
 
 PROMETHEUS_TYPE, OPENMETRICS_TYPE = "text/plain", "application/openmetrics-text"
 PORTION = 1_000
 """Lines that are written in one step of a slice."""
-_TOTAL = "_total"
 
 
 class Format(Enum):
@@ -68,10 +67,10 @@ async def written(samples: Samples, form: Format, slices: Slices) -> bytes:
 
 
 def _head(family: Family, form: Format) -> str:
-    name = family.name
-    if form is Format.OPENMETRICS and family.kind is Kind.COUNTER:
-        name = name.removesuffix(_TOTAL)
-    return f"# HELP {name} {family.help}\n# TYPE {name} {family.kind.value}\n"
+    name, kind = family.name, family.kind.value
+    if form is Format.OPENMETRICS:
+        name, kind = openmetrics_head(family)
+    return f"# HELP {name} {family.help}\n# TYPE {name} {kind}\n"
 
 
 def _lines(name: str, samples: Sequence[Sample]) -> str:
