@@ -5,8 +5,8 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
+from goqueue.client.consuming.options import IN_FLIGHT_MAX
 from goqueue.http import gateway
-from goqueue.http.members.holding import IN_FLIGHT_MAX
 from tests.http.members.world import SHORT, beat, join, poll, polling, receipts, settle, values, world
 from tests.http.world import HttpClient, connected
 

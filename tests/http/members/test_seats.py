@@ -72,7 +72,9 @@ async def test_the_rest_of_a_delivery_is_held_until_its_visibility_is_over(autoj
 
 
 async def test_anybody_settles_what_a_member_holds(autojump_clock: MockClock) -> None:
-    async with world(4_001) as (machine, _, http), connected(machine) as other:
+    async with world(0) as (machine, client, http), connected(machine) as other:
+        async with client.producer("orders") as producer:
+            await producer.send_many([b"v"] * 4_001)
         await join(http)
         polled = [await poll(http, limit=1_000, visibility=600) for _ in range(4)]
         assert (await http.ask("GET", polling())).status == 429

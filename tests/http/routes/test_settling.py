@@ -79,7 +79,13 @@ async def test_receipts_that_are_none_and_lists_that_are_none_are_told(autojump_
         forged = good[0].replace("g:", "nobody:")
         some = await settle(http, "ack", [good[0], "nonsense", forged])
         assert (some.status, some.json()) == (207, {"settled": 1, "stale": ["nonsense", forged]})
-        for body in ({"receipts": []}, {}, {"receipts": good, "seconds": 1}, {"receipts": ["x"] * 10_001}):
+        wrong: list[dict[str, object]] = [
+            {"receipts": []},
+            {},
+            {"receipts": good, "seconds": 1},
+            {"receipts": ["x"] * 10_001},
+        ]
+        for body in wrong:
             assert (await http.ask("POST", "/messages/ack", body)).status == 400
         early = await settle(http, "visibility", good[1:], seconds=0)
         assert early.status == 400

@@ -32,12 +32,23 @@ EXPULSION_SECONDS = 5.0
 SLACK_SECONDS = 0.01
 
 
+@dataclass(frozen=True, slots=True)
+class LostPoll:
+    asked_at: float
+    until: float
+    """Then the broker knows that its client has gone."""
+    lease_least: float
+
+    def may_have_got(self, since: float, now: float) -> bool:
+        """A message that was sent then, and whose lease has ended by now."""
+        return since <= self.until and max(self.asked_at, since) + self.lease_least <= now + SLACK_SECONDS
+
+
 @dataclass(slots=True)
 class HttpHistory(GroupHistory):
     is_calm: bool = False
     """Nothing is wrong with the lines of its members, nor with the disk; and all of them speak HTTP."""
-    _lost_until: float = 0.0
-    """What was sent before may have been handed to nobody."""
+    _lost: list[LostPoll] = field(default_factory=list)
     _heard: dict[str, tuple[float, float]] = field(default_factory=dict)
     """The last word of each member, and its session."""
     _started_at: float = 0.0
@@ -48,19 +59,15 @@ class HttpHistory(GroupHistory):
     def note_start(self) -> None:
         self._started_at = trio.current_time()
 
-    def lose_members(self) -> None:
-        GroupHistory.lose_members(self)
-        self.note_lost()
-
     def note_received(self, holder: str, messages: Sequence[Any], assignment: Collection[tuple[str, int]]) -> None:
         """What the one before it held may have been handed to a poll that was lost."""
         self._awaited.pop(holder, None)
 
     # Polls
 
-    def note_lost(self, noticed_after: float = NOTICE_SECONDS) -> None:
-        """A poll has ended, and nobody knows what it was answered."""
-        self._lost_until = max(self._lost_until, trio.current_time() + noticed_after)
+    def note_lost(self, asked_at: float, lease_least: float, noticed_after: float = NOTICE_SECONDS) -> None:
+        """A poll has ended, and nobody knows what it was answered. The leases of that last so long at least."""
+        self._lost.append(LostPoll(asked_at, trio.current_time() + noticed_after, lease_least))
 
     def hand_polled(
         self, holder: str, member: str | None, messages: Sequence[Any], lease: tuple[float, float]
@@ -79,11 +86,13 @@ class HttpHistory(GroupHistory):
         return row
 
     def _check_is_for_somebody(self, message: Any) -> None:
-        sent, place = self.clients.sent.get(message.value), place_of(message)
-        is_new = sent is not None and sent.since > self._lost_until
-        if self.is_calm and is_new and message.attempt > 1 and not self.stories[place].receipts:
+        sent, place, now = self.clients.sent.get(message.value), place_of(message), trio.current_time()
+        if sent is None or message.attempt == 1 or self.stories[place].receipts or not self.is_calm:
+            return
+        if not any(each.may_have_got(sent.since, now) for each in self._lost):
             raise Violation(
-                f"§6: {place} comes for the first time, with number {message.attempt}: it was handed to nobody"
+                f"§6: {place}, sent at {sent.since:.3f}, comes for the first time, with number {message.attempt}: "
+                "it was handed to nobody"
             )
 
     # Signs of life

@@ -43,6 +43,11 @@ class HttpShift(Shift):
         self._http = consumer
         self._asked_at = 0.0
 
+    @property
+    def _lease_least(self) -> float:
+        """Whoever comes back under its id ends the leases of the one before."""
+        return self._plan.visibility if self._plan.member_id is None else 0.0
+
     async def enter(self) -> None:
         """Its own leases may end: a join that is repeated replaces the one before."""
         for held in self._held:
@@ -69,12 +74,12 @@ class HttpShift(Shift):
             with trio.move_on_after(self._random.uniform(0, timeout) if is_left else 120.0) as patience:
                 messages = await self._http.receive(self._plan.batch, timeout)
         except LineLost:
-            self._history.note_lost()
+            self._history.note_lost(self._asked_at, self._lease_least)
             self._count("http polls lost")
             await trio.sleep(REST_SECONDS)
             return []
         if patience.cancelled_caught:
-            self._history.note_lost(CLOSING_SECONDS)
+            self._history.note_lost(self._asked_at, self._lease_least, CLOSING_SECONDS)
             self._count("http polls left")
             return []
         return messages
@@ -124,7 +129,6 @@ class HttpMember(Member):
             await trio.lowlevel.checkpoint()
         finally:
             consumer.close()
-            self._history.note_lost()
             self._history.says_no_more(consumer._membership.member)
             life.end()
 

@@ -65,7 +65,7 @@ class HttpPublisher:
         size = REFUSED_BYTES if is_large else self.random.choice(self.sizes)
         sender, key = f"{self.name} {topic}", self.random.choice(KEYS)
         value = f"{sender} {number} ".encode() + b"." * size
-        return self.history.send(sender, value, key and key.encode(), goqueue.Acks.ALL)
+        return self.history.send(sender, value, None if key is None else key.encode(), goqueue.Acks.ALL)
 
     def _shown(self, sent: Sent) -> dict[str, Any]:
         shown = {"value": sent.value.decode()}

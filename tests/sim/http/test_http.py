@@ -10,6 +10,7 @@ from tests.sim.seeking import seek
 SEEDS_PER_BUG_MAX = 40
 FOUND_FROM = {
     "beats-for-ghosts": 17,
+    "polls-for-nobody": 1,
 }
 """Where the search begins: with a seed that reaches it soon."""
 
