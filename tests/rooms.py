@@ -94,7 +94,7 @@ ROOMS: Mapping[str, str] = {
     "http/server": "",
     "http/routing": "http/server",
     "http/messages": "http/server http/routing",
-    "http/members": "http/server",
+    "http/members": "http/server http/messages",
     "http/metrics": "",
     "http/routes": "http/server http/routing http/messages http/members http/metrics",
     "http": "http/server http/routing http/members http/metrics http/routes",

@@ -83,7 +83,7 @@ class Poll:
         self._deadline = trio.current_time() + wanted.wait_seconds
         self._taken = TakenDeliveries(seat, request_id, wanted.size)
         self._room = wanted.size
-        """Of a stream."""
+        """Bytes that the messages of a stream may still have."""
         self._begun: dict[tuple[bytes, int], Offset] = {}
         """Where a stream stood before."""
         self._resting: dict[tuple[bytes, int], float] = {}

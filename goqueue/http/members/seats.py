@@ -98,7 +98,7 @@ class Seat:
     # The poll that is open
 
     async def wait_for_change(self, seconds: float) -> None:
-        """Of its assignment, or of what it holds."""
+        """Until its assignment changes, or what it holds."""
         with trio.move_on_after(seconds):
             await self.holding.changed.park()
 

@@ -20,7 +20,7 @@ from goqueue.net.wire.groups import Settle, SettleDelivery
 from goqueue.types import Buffer
 
 
-class Portion(NamedTuple):
+class TakenPortion(NamedTuple):
     """Some messages of a delivery."""
 
     delivery: ReceivedDelivery
@@ -34,18 +34,18 @@ class TakenDeliveries:
     room: int
     """Bytes of keys, values and headers that still fit."""
     messages: list[LeasedMessage] = field(default_factory=list)
-    _kept: list[Portion] = field(default_factory=list)
-    _beyond: list[Portion] = field(default_factory=list)
+    _kept: list[TakenPortion] = field(default_factory=list)
+    _beyond: list[TakenPortion] = field(default_factory=list)
 
     def add(self, delivery: ReceivedDelivery, data: Buffer) -> None:
         fitting = self._count_fitting(delivery.messages, data)
         kept, beyond = delivery.messages[:fitting], delivery.messages[fitting:]
         self.messages += kept
         if kept:
-            self._kept.append(Portion(delivery, kept))
+            self._kept.append(TakenPortion(delivery, kept))
         if beyond:
             self.room = 0
-            self._beyond.append(Portion(delivery, beyond))
+            self._beyond.append(TakenPortion(delivery, beyond))
 
     def _count_fitting(self, messages: Sequence[LeasedMessage], data: Buffer) -> int:
         """At least one message is answered, whatever its size."""
@@ -78,7 +78,7 @@ class TakenDeliveries:
             offsets = {message.offset for message in messages}
             self.seat.holding.add(_key_of(delivery), offsets, size, until)
 
-    async def _release(self, portions: Sequence[Portion]) -> None:
+    async def _release(self, portions: Sequence[TakenPortion]) -> None:
         if portions:
             named = tuple(map(_released, portions))
             with suppress(GoQueueError):  # else the leases end by themselves
@@ -90,7 +90,7 @@ def _key_of(delivery: ReceivedDelivery) -> DeliveryKey:
     return DeliveryKey(group, topic, partition, nonce)
 
 
-def _released(portion: Portion) -> SettleDelivery:
+def _released(portion: TakenPortion) -> SettleDelivery:
     _, _, uuid, partition, nonce = portion.delivery.origin
     runs = runs_of(portion.delivery, portion.messages)
     return SettleDelivery(uuid, partition, nonce, Action.RELEASE, runs, None, "", 0, ())
