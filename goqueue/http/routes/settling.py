@@ -26,6 +26,9 @@ from goqueue.storage.slices import Slices
 from goqueue.types import Offset
 
 GROUP = "Settling"
+DELIVERIES_AT_ONCE = 200
+"""Limit of the deliveries that are settled together: a request may name one for each receipt, and each is a
+question to its partition."""
 RECEIPTS_MAX = 10_000
 GONE = (StaleReceipt, UnknownTopic, UnknownPartition, UnknownGroup, InvalidName)
 """What a receipt was for is no longer there."""
@@ -126,7 +129,8 @@ async def settle(call: HttpCall[None, Any], action: Action) -> Response:
     delay_ms = None if seconds is None else round(1_000 * seconds)
     settlement = ReceiptSettlement(action, delay_ms, getattr(body, "reason", ""))
     for group, named in (await _by_group(body.receipts, settlement)).items():
-        await _settle_group(call, group, named, settlement)
+        for begin in range(0, len(named), DELIVERIES_AT_ONCE):
+            await _settle_group(call, group, named[begin : begin + DELIVERIES_AT_ONCE], settlement)
     seats, now = call.gateway.seats, trio.current_time()
     for key, offsets in settlement.settled:
         if action is Action.EXTEND and seconds is not None:

@@ -3,6 +3,7 @@
 import trio
 from trio.testing import MockClock
 
+from goqueue.http.routes.settling import DELIVERIES_AT_ONCE
 from tests.http.members.world import join, poll, receipts, settle, values, world
 from tests.http.world import connected
 
@@ -89,3 +90,15 @@ async def test_receipts_that_are_none_and_lists_that_are_none_are_told(autojump_
             assert (await http.ask("POST", "/messages/ack", body)).status == 400
         early = await settle(http, "visibility", good[1:], seconds=0)
         assert early.status == 400
+
+
+async def test_receipts_of_many_deliveries_are_settled_by_and_by(autojump_clock: MockClock) -> None:
+    """One request for all of them would hold up everybody else while each is passed on."""
+    async with world(1) as (_, client, http):
+        await join(http)
+        [good] = receipts(await poll(http))
+        forged = [f"g:orders:0:0:1:{number:012x}" for number in range(3 * DELIVERIES_AT_ONCE)]
+        before = (await client.stats())["requests"]
+        done = await settle(http, "ack", [*forged, good])
+        assert (done.status, done.json()) == (207, {"settled": 1, "stale": forged})
+        assert (await client.stats())["requests"] - before >= 4

@@ -6,12 +6,13 @@ from contextlib import AbstractContextManager
 import trio
 
 from goqueue.actors.front.session import BrokerSession
+from goqueue.client.delayed import DelayedQuestions, WhichDelayed
 from goqueue.errors import GoQueueError
 from goqueue.http import gateway
 from goqueue.http.members.polling import Poll
 from goqueue.http.members.seats import HttpSeats, Seat
 from goqueue.http.messages.publishing import PublishRun
-from goqueue.http.routes import members, publishing
+from goqueue.http.routes import delayed, members, publishing
 from tests.sim.clients.world import ClientTally, ClientWorld
 from tests.sim.disk.bugs import replaced
 from tests.sim.http.world import HttpWorld
@@ -98,8 +99,21 @@ class ForgetsKeys(BuggyHttp):
         return replaced(publishing, "idempotency_key", lambda _: None)
 
 
+class ClaimsCancelledOnes(BuggyHttp):
+    """A delayed message is called cancelled, and is delivered all the same."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        class Claiming(DelayedQuestions):
+            async def cancel(self, topic: str, which: WhichDelayed) -> bool:
+                await trio.lowlevel.checkpoint()
+                return True
+
+        return replaced(delayed, "DelayedQuestions", Claiming)
+
+
 PLANTED_OVER_HTTP: dict[str, type[ClientWorld]] = {
     "beats-for-ghosts": BeatsForGhosts,
+    "claims-cancelled-ones": ClaimsCancelledOnes,
     "claims-refused-ones": ClaimsRefusedOnes,
     "forgets-idempotency-keys": ForgetsKeys,
     "polls-for-nobody": PollsForNobody,

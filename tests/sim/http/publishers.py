@@ -1,6 +1,7 @@
 """Publishers over HTTP: each request has an `Idempotency-Key`, and is repeated until all of it is decided."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -76,7 +77,7 @@ class HttpPublisher:
     ) -> None:
         target, body = f"/topics/{topic}/messages", {"messages": shown}
         headers, began = {"idempotency-key": f"{self.name}.{self._requests}"}, trio.current_time()
-        open_ones = dict(enumerate(sent))
+        open_ones, delayed = dict(enumerate(sent)), dict[bytes, tuple[int, int]]()
         while open_ones and trio.current_time() < began + REPEAT_SECONDS_MAX:
             try:
                 answer = await self.line.once("POST", target, body, headers)
@@ -89,7 +90,9 @@ class HttpPublisher:
                 _check_status(answer.status, told["results"])
                 for place, result in enumerate(told["results"]):
                     if place in open_ones and self._is_decided(topic, open_ones[place], result, is_delayed):
-                        del open_ones[place]
+                        each = open_ones.pop(place)
+                        if is_delayed and "offset" in result:
+                            delayed[each.value] = result["partition"], result["offset"]
             elif answer.status < 500:
                 raise Violation(f"G14: a sound request was refused: {answer.body!r}")
             await trio.sleep(0.2 if open_ones else 0.0)
@@ -97,6 +100,17 @@ class HttpPublisher:
             self.history.give_up(each)
         if is_delayed:
             self._busy_until = trio.current_time() + max(DELAYS) + FIRED_SECONDS_MAX
+            await self._cancel_some(topic, delayed)
+
+    async def _cancel_some(self, topic: str, delayed: dict[bytes, tuple[int, int]]) -> None:
+        """A cancel whose answer is lost may have been made or not."""
+        for value, (partition, offset) in delayed.items():
+            if self.random.random() < 0.4:
+                with suppress(LineLost):
+                    answer = await self.line.once("DELETE", f"/topics/{topic}/delayed/{partition}/{offset}")
+                    if answer.status == 200 and answer.json()["cancelled"]:
+                        self.history.cancelled.add(value)
+                        self.count("http cancelled")
 
     def _is_decided(self, topic: str, sent: Sent, result: dict[str, Any], is_delayed: bool) -> bool:
         code = result.get("code")
