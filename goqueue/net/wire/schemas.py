@@ -95,8 +95,8 @@ class LookUpSchema(NamedTuple):
 
 @kind(148, "SchemaFound")
 class GetSchema(NamedTuple):
-    """By version of a subject; or by `id` or `guid`, where `subject` is a hint. With `metadata` the newest version of
-    the subject whose metadata has these properties."""
+    """By version of a subject; or by `id` or `guid`, where `subject` is a hint. With `metadata` the newest version
+    of the subject whose metadata has these properties."""
 
     subject: Subject | None = None
     version: U32 = LATEST
