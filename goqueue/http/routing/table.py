@@ -2,7 +2,7 @@
 
 The path is split before it is decoded, so that `%2F` is part of a name. Dots are names, not steps, an empty segment
 is no name, and nothing is redirected. `/v1/…` is the same as `/…`, except for the schema registry: its clients know
-no version. They may be given `/schemas` as the registry's address, so `/schemas/subjects` is the same as `/subjects`.
+no version. They may take `/schemas` for the registry's address, so `/schemas/subjects` is the same as `/subjects`.
 """
 
 from collections.abc import Collection, Iterable, Mapping
