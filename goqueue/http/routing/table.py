@@ -16,6 +16,8 @@ from goqueue.http.server.exchange import Response
 
 VERSION = "v1"
 REGISTRY_ROOT = "schemas"
+ASKED_IN_VAIN = ("associations", "dek-registry", "exporters")
+"""What clients of the registry ask for as well; they go on without it, if the refusal has their form."""
 OPTIONS = "OPTIONS"
 PARAMETERS_MAX = 100
 
@@ -35,7 +37,8 @@ class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
         self._root = _Place()
-        self._heads = {each for route in self.routes if route.of_registry for each in _segments(route.path)[:1]}
+        own = {each for route in self.routes if route.of_registry for each in _segments(route.path)[:1]}
+        self._heads = {*own, *ASKED_IN_VAIN}
         """What the paths of the registry begin with."""
         for route in self.routes:
             self._add(route)

@@ -2,13 +2,13 @@
 
 from typing import Any, cast
 
-from goqueue.errors import InvalidSchema, UnknownSubject
+from goqueue.core.schemas import refusals
+from goqueue.errors import InvalidSchema
 from goqueue.http.routes.registry.forms import RegistryBody, registry_response, registry_route
 from goqueue.http.routing.route import HttpCall, Model
 from goqueue.http.server.exchange import Response
 from goqueue.net.wire import schemas as wire
 
-NO_CONFIG, NO_MODE, INVALID_LEVEL, INVALID_MODE = 40408, 40409, 42203, 42204
 
 
 class SettingsQuery(Model):
@@ -52,11 +52,7 @@ class ModeAnswer(Model):
 async def show_config(call: HttpCall[SettingsQuery, None]) -> Response:
     own = await _read(call, with_default=call.query.defaultToGlobal)
     if own.level is None and own.normalize is None:
-        raise UnknownSubject(
-            f"subject {call.path['subject']!r} has no level of its own; ask with defaultToGlobal=true for the one"
-            " that holds",
-            error_code=NO_CONFIG,
-        )
+        raise refusals.no_own_config(call.path["subject"])
     level = own.level or (await _read(call, with_default=True)).level
     return _config(level, own.normalize, "compatibilityLevel")
 
@@ -65,9 +61,9 @@ async def change_config(call: HttpCall[None, ConfigFields]) -> Response:
     asked = call.body
     level = asked.compatibility or asked.compatibilityLevel
     if asked.compatibilityLevel not in (None, level):
-        raise InvalidSchema("compatibility and compatibilityLevel differ; give one", error_code=INVALID_LEVEL)
+        raise InvalidSchema("compatibility and compatibilityLevel differ; give one", error_code=refusals.INVALID_LEVEL)
     if level is None and asked.normalize is None:
-        raise InvalidSchema("there is nothing to change; give compatibility", error_code=INVALID_LEVEL)
+        raise InvalidSchema("there is nothing to change; give compatibility", error_code=refusals.INVALID_LEVEL)
     level = None if level is None else level.upper()
     await call.ask(wire.ChangeSchemaSettings(_subject(call), level, asked.normalize))
     return _config(level, asked.normalize, "compatibility")
@@ -82,11 +78,7 @@ async def reset_config(call: HttpCall[Any, Any]) -> Response:
 async def show_mode(call: HttpCall[SettingsQuery, None]) -> Response:
     own = await _read(call, with_default=call.query.defaultToGlobal)
     if own.mode is None:
-        raise UnknownSubject(
-            f"subject {call.path['subject']!r} has no mode of its own; ask with defaultToGlobal=true for the one"
-            " that holds",
-            error_code=NO_MODE,
-        )
+        raise refusals.no_own_mode(call.path["subject"])
     return registry_response({"mode": own.mode})
 
 
