@@ -4,8 +4,7 @@ What only reads is answered from the board, and calls nobody. The board changes 
 what changed meanwhile may be in it or not.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -95,9 +94,7 @@ async def _found(registry: SchemaRegistry, request: wire.GetSchema) -> SchemaVer
     return registry.version(request.subject, request.version, deleted=request.deleted)
 
 
-async def _newest_with(
-    registry: SchemaRegistry, name: str, wanted: Properties, *, deleted: bool
-) -> SchemaVersion:
+async def _newest_with(registry: SchemaRegistry, name: str, wanted: Properties, *, deleted: bool) -> SchemaVersion:
     slices = Slices()
     for version in _versions(registry.subject(name, deleted=deleted), ALSO_DELETED if deleted else LIVE)[::-1]:
         if _has_properties(version.schema.metadata, wanted):
@@ -119,12 +116,11 @@ def _texts(properties: dict[str, Any]) -> dict[str, str]:
 
 
 async def list_subjects(session: BrokerSession, request: wire.ListSubjects) -> wire.Subjects:
-    names = (
-        each.name
-        for each in _registry(session)
-        if each.name.startswith(request.prefix) and _is_listed(each, request.deleted)
-    )
-    return wire.Subjects(*await _page(names, request.offset, request.count_max))
+    def is_listed(subject: Subject) -> bool:
+        return subject.name.startswith(request.prefix) and _is_listed(subject, request.deleted)
+
+    page, has_more = await _page(_registry(session), is_listed, request)
+    return wire.Subjects(tuple([each.name for each in page]), has_more)
 
 
 def _is_listed(subject: Subject, deleted: int) -> bool:
@@ -133,17 +129,15 @@ def _is_listed(subject: Subject, deleted: int) -> bool:
 
 async def list_versions(session: BrokerSession, request: wire.ListVersions) -> wire.SchemaVersions:
     subject = _registry(session).subject(request.subject, deleted=request.deleted != LIVE)
-    numbers = (each.version for each in _versions(subject, request.deleted))
-    return wire.SchemaVersions(*await _page(numbers, request.offset, request.count_max))
+    page, has_more = await _page(_versions(subject, request.deleted), _any, request)
+    return wire.SchemaVersions(tuple([each.version for each in page]), has_more)
 
 
 async def list_schemas(session: BrokerSession, request: wire.ListSchemas) -> wire.Schemas:
     """One at a time on a connection, as with other large lists."""
     async with session.describing:
-        found, has_more = await _page(
-            _wanted(_registry(session), request), request.offset, request.count_max, PAGE_SIZE
-        )
-        return wire.Schemas(tuple([described(each) for each in found]), has_more)
+        page, has_more = await _page(_wanted(_registry(session), request), _any, request, PAGE_SIZE)
+        return wire.Schemas(tuple([described(each) for each in page]), has_more)
 
 
 def _wanted(registry: SchemaRegistry, request: wire.ListSchemas) -> Iterable[SchemaVersion]:
@@ -160,40 +154,41 @@ async def find_uses(session: BrokerSession, request: wire.FindUses) -> wire.Sche
     if schema_id is None and request.guid is not None:
         schema_id = registry.id_of(UUID(bytes=request.guid))
     assert schema_id is not None
-    found = (each for each in registry.uses(schema_id) if _is_wanted(each, request.deleted))
-    return await _uses(found, request.offset, request.count_max)
+    return await _uses(registry.uses(schema_id), request.deleted, request)
 
 
 async def find_referrers(session: BrokerSession, request: wire.FindReferrers) -> wire.SchemaUses:
     registry = _registry(session)
     version = registry.version(request.subject, request.version)
-    found = (each for each in registry.referrers(version.subject, version.version) if not each.is_deleted)
-    return await _uses(found, request.offset, request.count_max)
+    return await _uses(registry.referrers(version.subject, version.version), LIVE, request)
 
 
-async def _uses(found: Iterable[SchemaVersion], offset: int, count_max: int) -> wire.SchemaUses:
-    uses = (wire.SchemaUse(each.subject, each.version, each.id) for each in found)
-    return wire.SchemaUses(*await _page(uses, offset, count_max))
+async def _uses(versions: Iterable[SchemaVersion], deleted: int, request: Any) -> wire.SchemaUses:
+    page, has_more = await _page(versions, lambda each: _is_wanted(each, deleted), request)
+    return wire.SchemaUses(tuple([wire.SchemaUse(each.subject, each.version, each.id) for each in page]), has_more)
 
 
 async def _page(
-    items: Iterable[ItemT], offset: int, count_max: int, size_max: int | None = None
-) -> tuple[tuple[ItemT, ...], bool]:
-    """A page of a list, and whether there is more behind it."""
-    page, size = list[ItemT](), 0
-    async for each in _in_slices(islice(items, offset, None)):
-        size += 0 if size_max is None else _size(each)
-        if len(page) == count_max or (page and size_max is not None and size > size_max):
-            return tuple(page), True
-        page.append(each)
-    return tuple(page), False
-
-
-async def _in_slices(items: Iterable[ItemT]) -> AsyncIterator[ItemT]:
-    slices = Slices()
+    items: Iterable[ItemT], is_wanted: Callable[[ItemT], bool], request: Any, size_max: int | None = None
+) -> tuple[list[ItemT], bool]:
+    """The items that a request for a list asks for, and whether there are more behind them."""
+    page, passed, size, slices = list[ItemT](), 0, 0, Slices()
     for each in items:
-        yield each
         await slices.step()
+        if not is_wanted(each):
+            continue
+        passed += 1
+        if passed <= request.offset:
+            continue
+        size += 0 if size_max is None else _size(each)
+        if len(page) == request.count_max or (page and size_max is not None and size > size_max):
+            return page, True
+        page.append(each)
+    return page, False
+
+
+def _any(_: object) -> bool:
+    return True
 
 
 def _size(version: Any) -> int:

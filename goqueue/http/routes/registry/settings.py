@@ -10,7 +10,6 @@ from goqueue.http.server.exchange import Response
 from goqueue.net.wire import schemas as wire
 
 
-
 class SettingsQuery(Model):
     defaultToGlobal: bool = False  # noqa: N815  # as clients spell it
     """What holds for the subject, when it has none of its own."""
@@ -61,7 +60,9 @@ async def change_config(call: HttpCall[None, ConfigFields]) -> Response:
     asked = call.body
     level = asked.compatibility or asked.compatibilityLevel
     if asked.compatibilityLevel not in (None, level):
-        raise InvalidSchema("compatibility and compatibilityLevel differ; give one", error_code=refusals.INVALID_LEVEL)
+        raise InvalidSchema(
+            "compatibility and compatibilityLevel differ; give one", error_code=refusals.INVALID_LEVEL
+        )
     if level is None and asked.normalize is None:
         raise InvalidSchema("there is nothing to change; give compatibility", error_code=refusals.INVALID_LEVEL)
     level = None if level is None else level.upper()
