@@ -38,7 +38,7 @@ class RouteTable:
         self.routes = tuple(routes)
         self._root = _Place()
         own = {each for route in self.routes if route.of_registry for each in _segments(route.path)[:1]}
-        self._heads = {*own, *ASKED_IN_VAIN}
+        self._heads = [[head] for head in (*own, *ASKED_IN_VAIN)]
         """What the paths of the registry begin with."""
         for route in self.routes:
             self._add(route)
@@ -69,7 +69,7 @@ class RouteTable:
 
     def is_of_registry(self, path: str) -> bool:
         """Whether a client of the registry asked, also where it asked for nothing that there is."""
-        return any(path == f"/{head}" or path.startswith(f"/{head}/") for head in self._heads)
+        return path == "/" or path.split("/")[1:2] in self._heads
 
     def _place(self, segments: list[str], values: list[str]) -> _Place | None:
         first, rest = (segments[0], segments[1:]) if segments else ("", [])

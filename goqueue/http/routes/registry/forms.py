@@ -27,7 +27,8 @@ registry_route = partial(Route, group=GROUP, gives=GIVES, takes=TAKES, of_regist
 
 Number = Annotated[int, Field(ge=-1, le=NUMBER_MAX)]
 Offset = Annotated[int, Field(ge=0, le=U32_MAX)]
-Limit = Annotated[int, Field(ge=-1, le=U32_MAX)]
+Limit = Annotated[int, Field(ge=-U32_MAX, le=U32_MAX)]
+"""All of them where it is negative."""
 
 
 class RegistryBody(Model):
