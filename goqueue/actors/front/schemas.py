@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 
 from goqueue.actors.front.session import BrokerSession
+from goqueue.actors.registry.board import SchemaBoard
 from goqueue.actors.registry.requests import ChangeSettings, Delete, Register, ResetSettings
 from goqueue.core.schemas import refusals
 from goqueue.core.schemas.changing import Change
@@ -26,6 +27,7 @@ from goqueue.errors import ProtocolError
 from goqueue.net.wire import schemas as wire
 from goqueue.net.wire.fields import LIST_COUNT_MAX, NAME_SIZE_MAX, PROSE_SIZE_MAX, Properties
 from goqueue.storage.slices import Slices
+from goqueue.types import Scalar
 
 LIVE, ALSO_DELETED, ONLY_DELETED = 0, 1, 2
 PAGE_SIZE = 2 * 1024 * 1024
@@ -237,6 +239,19 @@ def _settings(own: OwnSettings) -> wire.SchemaSettings:
 
 async def count_schemas(session: BrokerSession, _: wire.CountSchemas) -> wire.RegistryCounts:
     return wire.RegistryCounts(*_registry(session).counts())
+
+
+def schema_figures(board: SchemaBoard) -> dict[str, Scalar]:
+    """The counters of the registry."""
+    counts = board.registry.counts()
+    return {
+        "schemas": counts.schemas,
+        "schemas.subjects": counts.subjects,
+        "schemas.versions": counts.versions,
+        "schemas.deleted_versions": counts.deleted_versions,
+        "schemas.size": counts.size,
+        **{f"schemas.registrations.{result}": count for result, count in sorted(board.results.items())},
+    }
 
 
 # Between the wire and the core

@@ -2,7 +2,13 @@
 
 from typing import cast
 
-from goqueue.http.routes.registry.forms import SchemaFields, registry_response, registry_route, version_in_path
+from goqueue.http.routes.registry.forms import (
+    SchemaFields,
+    registry_response,
+    registry_route,
+    subject_of,
+    version_in_path,
+)
 from goqueue.http.routing.route import HttpCall, Model
 from goqueue.http.server.exchange import Response
 from goqueue.net.wire import schemas as wire
@@ -23,7 +29,7 @@ async def check(call: HttpCall[CheckQuery, SchemaFields]) -> Response:
     """With one version, or as the level of the subject says."""
     named = call.path.get("version")
     request = wire.CheckSchema(
-        call.path["subject"],
+        subject_of(call),
         call.body.in_wire(),
         None if named is None else version_in_path(named),
         call.query.normalize or None,

@@ -8,8 +8,9 @@ from uuid import UUID
 import orjson
 from pydantic import BeforeValidator, Field, model_validator
 
+from goqueue.core.schemas.subjects import check_subject_name
 from goqueue.errors import InvalidSchema, RegistryError, UnknownSchema
-from goqueue.http.routing.route import REGISTRY, Model, Route
+from goqueue.http.routing.route import REGISTRY, HttpCall, Model, Route
 from goqueue.http.server.exchange import JSON, Response
 from goqueue.net.wire import schemas as wire
 from goqueue.net.wire.fields import U32_MAX
@@ -167,6 +168,10 @@ def registry_response(value: Any, status: int = 200) -> Response:
 
 
 # What stands in a path
+
+
+def subject_of(call: HttpCall[Any, Any]) -> str:
+    return check_subject_name(call.path["subject"])
 
 
 def version_in_path(text: str) -> int:

@@ -173,7 +173,7 @@ async def nothing(_: HttpCall[Any, Any]) -> Response:
     return registry_response({})
 
 
-UNKNOWN = ("unknown_schema",)
+UNKNOWN = ("unknown_schema", "registry_error")
 ROUTES = (
     registry_route(
         "GET",

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from goqueue.core.schemas import refusals
 from goqueue.errors import InvalidSchema
-from goqueue.http.routes.registry.forms import RegistryBody, registry_response, registry_route
+from goqueue.http.routes.registry.forms import RegistryBody, registry_response, registry_route, subject_of
 from goqueue.http.routing.route import HttpCall, Model
 from goqueue.http.server.exchange import Response
 from goqueue.net.wire import schemas as wire
@@ -51,7 +51,7 @@ class ModeAnswer(Model):
 async def show_config(call: HttpCall[SettingsQuery, None]) -> Response:
     own = await _read(call, with_default=call.query.defaultToGlobal)
     if own.level is None and own.normalize is None:
-        raise refusals.no_own_config(call.path["subject"])
+        raise refusals.no_own_config(subject_of(call))
     level = own.level or (await _read(call, with_default=True)).level
     return _config(level, own.normalize, "compatibilityLevel")
 
@@ -79,7 +79,7 @@ async def reset_config(call: HttpCall[Any, Any]) -> Response:
 async def show_mode(call: HttpCall[SettingsQuery, None]) -> Response:
     own = await _read(call, with_default=call.query.defaultToGlobal)
     if own.mode is None:
-        raise refusals.no_own_mode(call.path["subject"])
+        raise refusals.no_own_mode(subject_of(call))
     return registry_response({"mode": own.mode})
 
 
@@ -97,7 +97,7 @@ async def reset_mode(call: HttpCall[Any, Any]) -> Response:
 
 def _subject(call: HttpCall[Any, Any]) -> str | None:
     """None: the settings of the registry itself."""
-    return call.path.get("subject")
+    return subject_of(call) if "subject" in call.path else None
 
 
 async def _read(call: HttpCall[Any, Any], *, with_default: bool) -> wire.SchemaSettings:
@@ -127,7 +127,7 @@ def _routes(below: str, of_what: str) -> tuple[Any, ...]:
             f"Show the level of compatibility of {of_what}.",
             query=SettingsQuery,
             answer=ConfigAnswer,
-            errors=("unknown_subject",),
+            errors=("unknown_subject", "invalid_schema"),
             asks=(wire.ReadSchemaSettings,),
             example=f"'$URL/config{place}?defaultToGlobal=true'",
         ),
@@ -159,7 +159,7 @@ def _routes(below: str, of_what: str) -> tuple[Any, ...]:
             f"Show the mode of {of_what}.",
             query=SettingsQuery,
             answer=ModeAnswer,
-            errors=("unknown_subject",),
+            errors=("unknown_subject", "invalid_schema"),
             asks=(wire.ReadSchemaSettings,),
             example=f"'$URL/mode{place}?defaultToGlobal=true'",
         ),

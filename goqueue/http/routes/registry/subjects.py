@@ -17,6 +17,7 @@ from goqueue.http.routes.registry.forms import (
     registry_response,
     registry_route,
     schema_in_json,
+    subject_of,
     version_in_path,
 )
 from goqueue.http.routes.registry.pages import deleted_ones, everything, page_of
@@ -95,7 +96,7 @@ class NumberAnswer(RootModel[int]):
 async def register(call: HttpCall[RegisterQuery, NewSchemaFields]) -> Response:
     given, asked = call.body, call.query
     request = wire.RegisterSchema(
-        call.path["subject"],
+        subject_of(call),
         given.in_wire(),
         asked.normalize or None,
         asked.force,
@@ -108,7 +109,7 @@ async def register(call: HttpCall[RegisterQuery, NewSchemaFields]) -> Response:
 
 async def look_up(call: HttpCall[LookUpQuery, SchemaFields]) -> Response:
     asked = call.query
-    request = wire.LookUpSchema(call.path["subject"], call.body.in_wire(), asked.normalize or None, asked.deleted)
+    request = wire.LookUpSchema(subject_of(call), call.body.in_wire(), asked.normalize or None, asked.deleted)
     found = cast(wire.SchemaFound, await call.ask(request))
     return registry_response(schema_in_json(found.described))
 
@@ -122,7 +123,7 @@ async def list_subjects(call: HttpCall[SubjectsQuery, None]) -> Response:
 
 async def list_versions(call: HttpCall[PagedQuery, None]) -> Response:
     asked = call.query
-    request = wire.ListVersions(call.path["subject"], deleted_ones(asked.deleted, asked.deleted_only))
+    request = wire.ListVersions(subject_of(call), deleted_ones(asked.deleted, asked.deleted_only))
     found = await everything(call, request, asked, lambda page: cast(wire.SchemaVersions, page).versions)
     return registry_response(found)
 
@@ -138,12 +139,12 @@ async def show_text(call: HttpCall[VersionQuery, None]) -> Response:
 
 async def _described(call: HttpCall[VersionQuery, None]) -> wire.SchemaDescription:
     version = version_in_path(call.path["version"])
-    asked = wire.GetSchema(call.path["subject"], version, deleted=call.query.deleted)
+    asked = wire.GetSchema(subject_of(call), version, deleted=call.query.deleted)
     return cast(wire.SchemaFound, await call.ask(asked)).described
 
 
 async def list_referrers(call: HttpCall[ReferrersQuery, None]) -> Response:
-    request = wire.FindReferrers(call.path["subject"], version_in_path(call.path["version"]))
+    request = wire.FindReferrers(subject_of(call), version_in_path(call.path["version"]))
     ids = await everything(call, request, call.query, lambda page: [each.id for each in page_of(page)])
     return registry_response(list(dict.fromkeys(ids)))
 
@@ -164,19 +165,19 @@ async def show_by_metadata(call: HttpCall[MetadataQuery, None]) -> Response:
 
 
 async def _newest_with(call: HttpCall[MetadataQuery, None], properties: dict[str, str]) -> Response:
-    asked = wire.GetSchema(call.path["subject"], deleted=call.query.deleted, metadata=dict(properties))
+    asked = wire.GetSchema(subject_of(call), deleted=call.query.deleted, metadata=dict(properties))
     found = cast(wire.SchemaFound, await call.ask(asked))
     return registry_response(schema_in_json(found.described))
 
 
 async def delete_subject(call: HttpCall[DeleteQuery, None]) -> Response:
-    request = wire.DeleteSchema(call.path["subject"], None, call.query.permanent)
+    request = wire.DeleteSchema(subject_of(call), None, call.query.permanent)
     return registry_response(list(cast(wire.SchemaDeleted, await call.ask(request)).versions))
 
 
 async def delete_version(call: HttpCall[DeleteQuery, None]) -> Response:
     version = version_in_path(call.path["version"])
-    request = wire.DeleteSchema(call.path["subject"], version, call.query.permanent)
+    request = wire.DeleteSchema(subject_of(call), version, call.query.permanent)
     [number] = cast(wire.SchemaDeleted, await call.ask(request)).versions
     return registry_response(number)
 
