@@ -16,6 +16,7 @@ from goqueue.actors.front.lanefigures import READ_MAX
 from goqueue.actors.statistics.statistics import COUNTERS, REFUSED, RESTARTS
 from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.core.records.record import HEADER_SIZE, encode_record
+from goqueue.errors import InvalidSchema
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.schemas import RegisterSchema, SchemaBody, SchemaRegistered
 from goqueue.testing.disk import SimulatedDisk
@@ -74,7 +75,7 @@ async def test_what_becomes_of_registrations_is_counted(counted: Counted) -> Non
     register = RegisterSchema("orders", SchemaBody('{"type": "object"}'))
     for _ in range(2):
         await counted.client.call(register, SchemaRegistered)
-    with pytest.raises(goqueue.InvalidSchema):
+    with pytest.raises(InvalidSchema):
         await counted.client.call(register._replace(schema=SchemaBody("{")), SchemaRegistered)
     moved = {name: value for name, value in (await counted.moved()).items() if name.startswith("schemas")}
     assert moved == {
