@@ -214,7 +214,7 @@ class SchemaChecked(NamedTuple):
 
 @kind(164, "SchemaSettings")
 class ReadSchemaSettings(NamedTuple):
-    """Of a subject, or the registry's own where it is nil. `with_default`: what holds for the subject."""
+    """Settings of a subject, or the registry's own where it is nil. `with_default`: what holds for the subject."""
 
     subject: Subject | None = None
     with_default: bool = False

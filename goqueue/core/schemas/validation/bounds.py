@@ -7,7 +7,7 @@ operator who raises that bound takes longer stalls.
 from dataclasses import dataclass
 from typing import Any
 
-from goqueue.core.schemas.validation.cost import DEPTH_MAX, Cost
+from goqueue.core.schemas.reading.cost import DEPTH_MAX, SchemaCost
 from goqueue.errors import InvalidMessage, TooLarge
 
 VALUE_BYTES = 256 * 1024
@@ -23,12 +23,12 @@ class ValueBounds:
     """The bounds of one topic for one schema."""
 
     bytes_max: int
-    cost: Cost
+    cost: SchemaCost
     bytes_free: int
     """Values up to this size need no look."""
 
     @classmethod
-    def of(cls, bytes_max: int, cost: Cost) -> "ValueBounds":
+    def of(cls, bytes_max: int, cost: SchemaCost) -> "ValueBounds":
         """A value has at most one part for two bytes."""
         scale = max(1.0, bytes_max / VALUE_BYTES)
         free = min(bytes_max, CONTAINERS_MAX, int(2 * WORK_MAX * scale) // cost.load)

@@ -2,12 +2,12 @@
 
 from collections.abc import Generator
 
+from goqueue.core.schemas.reading.documents import Documents
+from goqueue.core.schemas.reading.parsing import parsed
+from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import ResolvedSchema, SchemaType
 from goqueue.core.schemas.validation.compiling import compiling_read
-from goqueue.core.schemas.validation.documents import Documents
 from goqueue.core.schemas.validation.metaschemas import check_keywords
-from goqueue.core.schemas.validation.parsing import parsed
-from goqueue.core.schemas.validation.slicing import finished
 
 
 def checking(resolved: ResolvedSchema) -> Generator[None, None, None]:

@@ -11,13 +11,13 @@ from typing import Any
 
 import jsonschema_rs
 
+from goqueue.core.schemas.reading.cost import SchemaCost, cost_of
+from goqueue.core.schemas.reading.documents import Documents
+from goqueue.core.schemas.reading.refusing import pointer, refused
+from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import ResolvedSchema
-from goqueue.core.schemas.validation.cost import Cost, cost_of
-from goqueue.core.schemas.validation.documents import Documents
 from goqueue.core.schemas.validation.explaining import Fault, fault_of
 from goqueue.core.schemas.validation.forms import write_form
-from goqueue.core.schemas.validation.refusing import pointer, refused
-from goqueue.core.schemas.validation.slicing import finished
 
 PATTERN_SIZE_MAX = 1024 * 1024
 """Limit of a compiled pattern in bytes."""
@@ -45,7 +45,7 @@ class Validator:
         resolved: ResolvedSchema,
         is_valid: Callable[[Any], bool],
         *,
-        cost: Cost,
+        cost: SchemaCost,
         explains: Explains,
         text_size: int,
     ) -> None:
@@ -98,7 +98,7 @@ def compiling_read(resolved: ResolvedSchema, documents: Documents) -> Generator[
 
 
 def compiled(documents: Documents) -> jsonschema_rs.Validator:
-    """Of documents that were written to be compiled."""
+    """The validator of documents that were written to be compiled."""
     options = jsonschema_rs.RegexOptions(size_limit=PATTERN_SIZE_MAX, dfa_size_limit=PATTERN_CACHE_MAX)
     main, *others = documents.all
     try:
@@ -126,7 +126,7 @@ def _reason(error: jsonschema_rs.ValidationError) -> str:
     return f"{error.message} ({error.kind.name})"
 
 
-def _explains(documents: Documents, cost: Cost) -> Explains:
+def _explains(documents: Documents, cost: SchemaCost) -> Explains:
     unevaluated = any(
         isinstance(place.schema, dict) and any(keyword in place.schema for keyword in _UNEVALUATED)
         for place in documents.places

@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
+from goqueue.core.schemas.reading.refusing import shortened
 from goqueue.core.schemas.validation.forms import is_hidden_union
-from goqueue.core.schemas.validation.refusing import shortened
 
 LIMIT_LENGTH_MAX = 60
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

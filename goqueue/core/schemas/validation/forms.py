@@ -8,9 +8,9 @@ from collections.abc import Generator
 from typing import Any
 from urllib.parse import quote
 
-from goqueue.core.schemas.validation.documents import Documents, Place
-from goqueue.core.schemas.validation.keywords import JsonSchema
-from goqueue.core.schemas.validation.parsing import WALKED_AT_ONCE
+from goqueue.core.schemas.reading.documents import Documents, Place
+from goqueue.core.schemas.reading.keywords import JsonSchema
+from goqueue.core.schemas.reading.parsing import WALKED_AT_ONCE
 
 UNIONS = ("anyOf", "oneOf")
 _SAFE = "/~!$&'()*+,;=:@-._?"

@@ -25,21 +25,21 @@ _HEADERS, _TOMBSTONE = int(Flag.HEADERS), int(Flag.TOMBSTONE)
 _DELAYED, _CONTROL = int(Flag.DELAYED), int(Flag.CONTROL)
 
 
-class Verdict(NamedTuple):
+class SchemaVerdict(NamedTuple):
     bad: list[BadRecord]
     judged: int
     """Keys and values that were held to a schema, the bad ones among them."""
 
 
-class Judgement:
+class SchemaJudgement:
     """Judges batches of one topic, as long as its schemas stay."""
 
     def __init__(self, schemas: TopicSchemas, *, value_bytes_max: int = VALUE_BYTES) -> None:
         self._values = _judging(schemas.values, schemas, value_bytes_max, is_key=False)
         self._keys = _judging(schemas.keys, schemas, value_bytes_max, is_key=True)
 
-    def verdict(self, records: Buffer, count: int) -> Generator[None, None, Verdict]:
-        """Of the records of a checked body; yields after each small piece of work."""
+    def verdict(self, records: Buffer, count: int) -> Generator[None, None, SchemaVerdict]:
+        """Judge the records of a checked body; yields after each small piece of work."""
         body = records if isinstance(records, bytes) else bytes(records)
         is_valid, size_max = yield from self._quick()
         loads, sizes = orjson.loads, _SIZES.unpack_from
@@ -65,7 +65,7 @@ class Judgement:
                 )
                 if fault is not None:
                     bad.append(BadRecord(number, fault))
-        return Verdict(bad, (quick if size_max >= 0 else 0) + self._judged - before)
+        return SchemaVerdict(bad, (quick if size_max >= 0 else 0) + self._judged - before)
 
     @property
     def _judged(self) -> int:

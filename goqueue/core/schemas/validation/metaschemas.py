@@ -18,11 +18,11 @@ from jsonschema.protocols import Validator
 from jsonschema_specifications import REGISTRY as METASCHEMAS
 from referencing.jsonschema import EMPTY_REGISTRY
 
-from goqueue.core.schemas.validation.documents import Place
-from goqueue.core.schemas.validation.drafts import Draft
-from goqueue.core.schemas.validation.keywords import HOLDS_SCHEMAS
-from goqueue.core.schemas.validation.parsing import WALKED_AT_ONCE
-from goqueue.core.schemas.validation.refusing import pointer, refused
+from goqueue.core.schemas.reading.documents import Place
+from goqueue.core.schemas.reading.drafts import Draft
+from goqueue.core.schemas.reading.keywords import HOLDS_SCHEMAS
+from goqueue.core.schemas.reading.parsing import WALKED_AT_ONCE
+from goqueue.core.schemas.reading.refusing import pointer, refused
 
 _VALIDATORS: dict[Draft, type[Validator]] = {
     Draft.DRAFT_4: Draft4Validator,

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import orjson
 
+from goqueue.core.schemas.reading.refusing import shortened
 from goqueue.core.schemas.schema import SchemaVersion
 from goqueue.core.schemas.validation.bounds import ValueBounds
 from goqueue.core.schemas.validation.compiled import CompiledSchemas
 from goqueue.core.schemas.validation.compiling import Validator
 from goqueue.core.schemas.validation.explaining import Fault
 from goqueue.core.schemas.validation.framing import SchemaName, WrongFraming, named_by_headers, unframed
-from goqueue.core.schemas.validation.refusing import shortened
 from goqueue.core.schemas.validation.topicschemas import SubjectSchemas, Version, is_checked
 from goqueue.errors import InvalidMessage, SchemaRefused
 
@@ -20,7 +20,7 @@ PATH_LENGTH_MAX, LIMIT_LENGTH_MAX, SUBJECT_LENGTH_MAX, REASON_LENGTH_MAX = 90, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldVersion:
     """One version, ready to hold values to it; without a validator it holds none."""
 
     version: SchemaVersion
@@ -35,7 +35,7 @@ class SubjectJudgement:
         self._bytes_max = bytes_max
         self._is_key = is_key
         self._by_name: Mapping[SchemaName, Version] | None = None
-        self._held: dict[SchemaName | None, Held | None] = {}
+        self._held: dict[SchemaName | None, HeldVersion | None] = {}
         self._refusals: dict[str, SchemaRefused] = {}
         self.judged = 0
 
@@ -51,26 +51,26 @@ class SubjectJudgement:
         self.judged += 1
         return (yield from self._fault(held, held.validator, held.bounds, payload))
 
-    def newest(self) -> Generator[None, None, Held]:
+    def newest(self) -> Generator[None, None, HeldVersion]:
         held = yield from self.held(None)
         assert held is not None
         return held
 
-    def held(self, name: SchemaName | None) -> Generator[None, None, Held | None]:
+    def held(self, name: SchemaName | None) -> Generator[None, None, HeldVersion | None]:
         """None names the newest version. An unknown name gives None."""
         if name not in self._held:
             self._held[name] = yield from self._hold(name)
         return self._held[name]
 
-    def _hold(self, name: SchemaName | None) -> Generator[None, None, Held | None]:
+    def _hold(self, name: SchemaName | None) -> Generator[None, None, HeldVersion | None]:
         found = self._schemas.newest if name is None else self._find(name)
         if found is None:
             return None
         version, resolved = found
         if not is_checked(version.schema):
-            return Held(version)
+            return HeldVersion(version)
         validator = yield from self._compiled.validator(resolved)
-        return Held(version, validator, ValueBounds.of(self._bytes_max, validator.cost))
+        return HeldVersion(version, validator, ValueBounds.of(self._bytes_max, validator.cost))
 
     def _find(self, name: SchemaName) -> Version | None:
         if self._by_name is None:
@@ -79,7 +79,9 @@ class SubjectJudgement:
 
     # Which version
 
-    def _chosen(self, data: bytes, headers: Mapping[str, bytes]) -> Generator[None, None, tuple[Held, bytes]]:
+    def _chosen(
+        self, data: bytes, headers: Mapping[str, bytes]
+    ) -> Generator[None, None, tuple[HeldVersion, bytes]]:
         named = named_by_headers(headers, is_key=self._is_key)
         held = yield from self._known(named)
         if held.validator is None and named is not None:
@@ -94,7 +96,9 @@ class SubjectJudgement:
         held = yield from self._known(framed.name)
         return held, framed.payload
 
-    def _chosen_by_prefix(self, newest: Held, data: bytes) -> Generator[None, None, tuple[Held, bytes]]:
+    def _chosen_by_prefix(
+        self, newest: HeldVersion, data: bytes
+    ) -> Generator[None, None, tuple[HeldVersion, bytes]]:
         """What is held to nothing may begin like a prefix: it counts as one if it names a version."""
         try:
             framed = unframed(data)
@@ -103,7 +107,7 @@ class SubjectJudgement:
         held = (yield from self.held(framed.name)) or newest
         return held, framed.payload
 
-    def _known(self, name: SchemaName | None) -> Generator[None, None, Held]:
+    def _known(self, name: SchemaName | None) -> Generator[None, None, HeldVersion]:
         held = yield from self.held(name)
         if held is None:
             raise WrongFraming(f"schema {name} is not one of this subject")
@@ -112,7 +116,7 @@ class SubjectJudgement:
     # What is wrong
 
     def _fault(
-        self, held: Held, validator: Validator, bounds: ValueBounds, payload: bytes
+        self, held: HeldVersion, validator: Validator, bounds: ValueBounds, payload: bytes
     ) -> Generator[None, None, InvalidMessage | None]:
         too_large = bounds.fault(payload)
         if too_large is not None:
@@ -129,7 +133,7 @@ class SubjectJudgement:
         fault = yield from validator.explain(value)
         return self._refused(_told(fault), held)
 
-    def _refused(self, why: str, held: Held | None = None) -> SchemaRefused:
+    def _refused(self, why: str, held: HeldVersion | None = None) -> SchemaRefused:
         """One object for all that is refused for the same reason: a batch may have a million bad records."""
         text = f"{shortened(why, PATH_LENGTH_MAX + REASON_LENGTH_MAX - SUBJECT_LENGTH_MAX)}; subject "
         text += shortened(self._schemas.subject, SUBJECT_LENGTH_MAX)

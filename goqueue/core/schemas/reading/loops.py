@@ -6,14 +6,14 @@ from typing import NamedTuple
 WALKED_AT_ONCE = 500
 
 
-class Group(NamedTuple):
+class Component(NamedTuple):
     """Nodes that reach each other; a node alone is a loop if it leads to itself."""
 
     nodes: tuple[int, ...]
     is_loop: bool
 
 
-def groups_of(edges: Sequence[Sequence[int]]) -> Generator[None, None, list[Group]]:
+def components_of(edges: Sequence[Sequence[int]]) -> Generator[None, None, list[Component]]:
     """Every group, those that it leads to before it. Without recursion, since graphs may be deep; yields now and
     then."""
     search = _Search(edges)
@@ -31,7 +31,7 @@ class _Search:
         self._is_open = [False] * len(edges)
         self._open: list[int] = []
         self._count = self._steps = 0
-        self.groups: list[Group] = []
+        self.groups: list[Component] = []
 
     def visit(self, root: int) -> Generator[None, None, None]:
         self._begin(root)
@@ -71,4 +71,4 @@ class _Search:
             members.append(self._open.pop())
         for member in members:
             self._is_open[member] = False
-        self.groups.append(Group(tuple(members), len(members) > 1 or node in self._edges[node]))
+        self.groups.append(Component(tuple(members), len(members) > 1 or node in self._edges[node]))

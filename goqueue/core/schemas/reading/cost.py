@@ -14,12 +14,12 @@ When it explains a refusal it remembers nothing at all. Members of unions take n
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
-from goqueue.core.schemas.validation.documents import Documents
-from goqueue.core.schemas.validation.graph import Node, graph_of
-from goqueue.core.schemas.validation.keywords import Applies, Child
-from goqueue.core.schemas.validation.loops import Group, groups_of
-from goqueue.core.schemas.validation.parsing import WALKED_AT_ONCE
-from goqueue.core.schemas.validation.refusing import refused
+from goqueue.core.schemas.reading.documents import Documents
+from goqueue.core.schemas.reading.graph import SchemaNode, graph_of
+from goqueue.core.schemas.reading.keywords import Applies, Subschema
+from goqueue.core.schemas.reading.loops import Component, components_of
+from goqueue.core.schemas.reading.parsing import WALKED_AT_ONCE
+from goqueue.core.schemas.reading.refusing import refused
 
 LOAD_MAX = 50_000
 """Limit of the schemas that one part of a value may be held to."""
@@ -30,11 +30,11 @@ DEPTH_MIN = 16
 DEPTH_MAX = 1_024
 """Limit of the depth of any value: that of the parser."""
 ENTRIES_PER_UNIT = 10
-"""To look up so many names costs as much as to hold a value to a schema."""
+"""To look up this many names costs as much as to hold a value to a schema."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class SchemaCost:
     load: int
     """How many schemas one part of a value may be held to."""
     depth_max: int
@@ -73,22 +73,22 @@ class _Measured:
     """How many schemas in a row there are down to the last part of a value; only where there are no loops."""
 
 
-def cost_of(documents: Documents) -> Generator[None, None, Cost]:
+def cost_of(documents: Documents) -> Generator[None, None, SchemaCost]:
     """Raises `InvalidSchema` for a schema that could cost too much with any value; yields now and then."""
     nodes = yield from graph_of(documents)
     measuring = _Measuring(nodes)
     yield from measuring.here()
-    groups = yield from groups_of([list(node.inner) for node in nodes])
+    groups = yield from components_of([list(node.inner) for node in nodes])
     yield from measuring.below(groups)
     loops = [group for group in groups if group.is_loop]
     forks = False
     for loop in loops:
         forks = forks or (yield from _forks(nodes, loop))
-    return Cost(measuring.load, measuring.depth_max(bool(loops)), bool(loops), forks)
+    return SchemaCost(measuring.load, measuring.depth_max(bool(loops)), bool(loops), forks)
 
 
 class _Measuring:
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[SchemaNode]) -> None:
         self._nodes = nodes
         self._all = [_Measured(_weight(node)) for node in nodes]
 
@@ -102,7 +102,7 @@ class _Measuring:
         return min(DEPTH_MAX, NESTING_MAX // max(measured.height for measured in self._all))
 
     def here(self) -> Generator[None, None, None]:
-        for group in (yield from groups_of([node.here for node in self._nodes])):
+        for group in (yield from components_of([node.here for node in self._nodes])):
             node, measured = self._nodes[group.nodes[0]], self._all[group.nodes[0]]
             if group.is_loop:
                 raise refused(node.place.path, "it refers to itself for the same value, without an end")
@@ -112,7 +112,7 @@ class _Measuring:
             if measured.height > NESTING_MAX // DEPTH_MIN:
                 raise refused(node.place.path, f"more than {NESTING_MAX // DEPTH_MIN} schemas in a row for a value")
 
-    def below(self, groups: Sequence[Group]) -> Generator[None, None, None]:
+    def below(self, groups: Sequence[Component]) -> Generator[None, None, None]:
         for number, group in enumerate(groups):
             if group.is_loop:
                 self._measure_loop(group)
@@ -129,7 +129,7 @@ class _Measuring:
         measured.load = _bounded(node, max(measured.size, measured.fan.widest))
         measured.reach = 1 + max((self._all[each].reach for each in node.inner), default=0)
 
-    def _measure_loop(self, group: Group) -> None:
+    def _measure_loop(self, group: Component) -> None:
         """Each member once, and whatever it leads out to."""
         members = set(group.nodes)
         load = 0
@@ -141,20 +141,20 @@ class _Measuring:
             self._all[index].fan = _Fan(load, load)
 
 
-def _weight(node: Node) -> int:
+def _weight(node: SchemaNode) -> int:
     schema = node.place.schema
     if isinstance(schema, bool):
         return 1
     return 1 + sum(len(value) for value in schema.values() if isinstance(value, list | dict)) // ENTRIES_PER_UNIT
 
 
-def _bounded(node: Node, load: int) -> int:
+def _bounded(node: SchemaNode, load: int) -> int:
     if load > LOAD_MAX:
         raise refused(node.place.path, f"one value may be held to more than {LOAD_MAX:,} schemas; split the schema")
     return load
 
 
-def _own_fan(below: Sequence[tuple[Child, int]]) -> _Fan:
+def _own_fan(below: Sequence[tuple[Subschema, int]]) -> _Fan:
     """A property has one schema by its name, or that for the rest; and all those that are for any."""
     fan, one = _Fan(), _Fan()
     for child, load in below:
@@ -169,12 +169,12 @@ def _own_fan(below: Sequence[tuple[Child, int]]) -> _Fan:
     return fan
 
 
-def _forks(nodes: Sequence[Node], loop: Group) -> Generator[None, None, bool]:
+def _forks(nodes: Sequence[SchemaNode], loop: Component) -> Generator[None, None, bool]:
     """Whether a part of a value can come round the loop in two ways at once."""
     places = {index: at for at, index in enumerate(loop.nodes)}
     inside = [[places[index] for index in nodes[member].firm if index in places] for member in loop.nodes]
     fans: dict[int, _Fan] = {}
-    for single in (yield from groups_of(inside)):
+    for single in (yield from components_of(inside)):
         at = single.nodes[0]
         fan = fans[at] = _own_fan([(child, 1) for child, index in nodes[loop.nodes[at]].below if index in places])
         for each in inside[at]:

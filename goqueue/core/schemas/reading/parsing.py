@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from goqueue.core.schemas.validation.refusing import refused
+from goqueue.core.schemas.reading.refusing import refused
 from goqueue.errors import InvalidSchema
 
 SCHEMA_SIZE_MAX = 1024 * 1024

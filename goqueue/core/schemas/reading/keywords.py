@@ -17,7 +17,7 @@ class Applies(Enum):
     NEVER = "to nothing, unless a reference names it"
 
 
-class Child(NamedTuple):
+class Subschema(NamedTuple):
     """A schema within a schema. `slot` names the property, or is None where the keyword is for any of them."""
 
     steps: tuple[str | int, ...]
@@ -59,25 +59,25 @@ def is_schema(value: object) -> bool:
     return isinstance(value, dict | bool)
 
 
-def children_of(schema: dict[str, Any]) -> Iterator[Child]:
+def children_of(schema: dict[str, Any]) -> Iterator[Subschema]:
     """The schemas directly within a schema. What is there instead of a schema is passed over."""
     for keyword, value in schema.items():
         if keyword in HOLDS_SCHEMAS:
             yield from _children_at(keyword, value, schema)
 
 
-def _children_at(keyword: str, value: Any, schema: dict[str, Any]) -> Iterator[Child]:
+def _children_at(keyword: str, value: Any, schema: dict[str, Any]) -> Iterator[Subschema]:
     if keyword in _ONE and is_schema(value):
-        yield Child((keyword,), value, _ONE[keyword], is_rest=keyword in _REST)
+        yield Subschema((keyword,), value, _ONE[keyword], is_rest=keyword in _REST)
     elif keyword in _NAMED and isinstance(value, dict):
         for name, each in value.items():
             if is_schema(each):
-                yield Child((keyword, name), each, _NAMED[keyword], name if keyword in _BY_PLACE else None)
+                yield Subschema((keyword, name), each, _NAMED[keyword], name if keyword in _BY_PLACE else None)
     elif keyword == "items" and is_schema(value):
-        yield Child((keyword,), value, Applies.ITEM, is_rest="prefixItems" in schema)
+        yield Subschema((keyword,), value, Applies.ITEM, is_rest="prefixItems" in schema)
     elif keyword in ("items", *_MANY) and isinstance(value, list):
         applies = _MANY.get(keyword, Applies.ITEM)
         by_place = keyword in ("items", *_BY_PLACE)
         for place, each in enumerate(value):
             if is_schema(each):
-                yield Child((keyword, place), each, applies, place if by_place else None)
+                yield Subschema((keyword, place), each, applies, place if by_place else None)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urljoin
 
+from goqueue.core.schemas.reading.drafts import Draft, draft_of
+from goqueue.core.schemas.reading.keywords import JsonSchema, Subschema, children_of, is_schema
+from goqueue.core.schemas.reading.parsing import WALKED_AT_ONCE, parsed
+from goqueue.core.schemas.reading.refusing import pointer, refused
 from goqueue.core.schemas.schema import ResolvedSchema
-from goqueue.core.schemas.validation.drafts import Draft, draft_of
-from goqueue.core.schemas.validation.keywords import Child, JsonSchema, children_of, is_schema
-from goqueue.core.schemas.validation.parsing import WALKED_AT_ONCE, parsed
-from goqueue.core.schemas.validation.refusing import pointer, refused
 from goqueue.errors import InvalidSchema
 
 DOCUMENTS_MAX = 256
@@ -33,8 +33,8 @@ class Place:
     document: "Document"
     steps: tuple[str | int, ...]
     schema: JsonSchema
-    resource: "Resource"
-    child: Child | None = None
+    resource: "SchemaResource"
+    child: Subschema | None = None
     children: list["Place"] = field(default_factory=list)
     refs: dict[str, "Place"] = field(default_factory=dict)
     """What each keyword that refers names."""
@@ -52,7 +52,7 @@ class Place:
 
 
 @dataclass(eq=False, slots=True)
-class Resource:
+class SchemaResource:
     """A part of a document that has an `$id`, or the document. `base` is what a relative `$ref` begins from."""
 
     base: str
@@ -70,7 +70,7 @@ class Document:
     shown: str
     """What stands before its paths: nothing, or the name of the reference."""
     names: dict[str, "Document"] = field(default_factory=dict)
-    resources: dict[str, Resource] = field(default_factory=dict)
+    resources: dict[str, SchemaResource] = field(default_factory=dict)
     places: dict[tuple[str | int, ...], Place] = field(default_factory=dict)
 
 
@@ -143,8 +143,8 @@ class Documents:
         document: Document,
         steps: tuple[str | int, ...],
         schema: JsonSchema,
-        within: Resource | None,
-        child: Child | None,
+        within: SchemaResource | None,
+        child: Subschema | None,
     ) -> Place:
         known = document.places.get(steps)
         if known is not None:
@@ -160,8 +160,8 @@ class Documents:
         return place
 
     def _resource(
-        self, document: Document, steps: tuple[str | int, ...], schema: JsonSchema, within: Resource | None
-    ) -> Resource:
+        self, document: Document, steps: tuple[str | int, ...], schema: JsonSchema, within: SchemaResource | None
+    ) -> SchemaResource:
         """The one that this schema begins, or the one that it lies in."""
         named = _id_of(schema, document.draft)
         if named is None and within is not None:
@@ -172,7 +172,7 @@ class Documents:
             raise refused(f"{document.shown}{pointer(steps)}", f"a second schema with the id {base}")
         number = len(document.resources)
         uri = f"{document.uri}:{number}" if within else document.uri
-        resource = document.resources[base] = Resource(base, uri, steps)
+        resource = document.resources[base] = SchemaResource(base, uri, steps)
         return resource
 
     def _note_anchors(self, place: Place) -> None:

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Any
 
-from goqueue.core.schemas.validation.refusing import refused
+from goqueue.core.schemas.reading.refusing import refused
 
 
 class Draft(Enum):

@@ -7,18 +7,18 @@ below    `properties`, `items` … lead to schemas for a part of the value
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
-from goqueue.core.schemas.validation.documents import Documents, Place
-from goqueue.core.schemas.validation.keywords import Applies, Child
-from goqueue.core.schemas.validation.parsing import WALKED_AT_ONCE
+from goqueue.core.schemas.reading.documents import Documents, Place
+from goqueue.core.schemas.reading.keywords import Applies, Subschema
+from goqueue.core.schemas.reading.parsing import WALKED_AT_ONCE
 
 
 @dataclass(slots=True)
-class Node:
+class SchemaNode:
     place: Place
     here: list[int] = field(default_factory=list)
     firm: list[int] = field(default_factory=list)
     """Those of `here` that are no members of a union."""
-    below: list[tuple[Child, int]] = field(default_factory=list)
+    below: list[tuple[Subschema, int]] = field(default_factory=list)
 
     @property
     def inner(self) -> Iterator[int]:
@@ -27,9 +27,9 @@ class Node:
             yield index
 
 
-def graph_of(documents: Documents) -> Generator[None, None, list[Node]]:
+def graph_of(documents: Documents) -> Generator[None, None, list[SchemaNode]]:
     indexes = {id(place): index for index, place in enumerate(documents.places)}
-    nodes: list[Node] = []
+    nodes: list[SchemaNode] = []
     for place in documents.places:
         nodes.append(_node(place, indexes))
         if len(nodes) % WALKED_AT_ONCE == 0:
@@ -37,8 +37,8 @@ def graph_of(documents: Documents) -> Generator[None, None, list[Node]]:
     return nodes
 
 
-def _node(place: Place, indexes: dict[int, int]) -> Node:
-    node = Node(place)
+def _node(place: Place, indexes: dict[int, int]) -> SchemaNode:
+    node = SchemaNode(place)
     for target in {id(each): each for each in (*place.refs.values(), *place.others)}.values():
         node.here.append(indexes[id(target)])
         node.firm.append(indexes[id(target)])
@@ -49,7 +49,7 @@ def _node(place: Place, indexes: dict[int, int]) -> Node:
     return node
 
 
-def _connect(node: Node, child: Child, index: int) -> None:
+def _connect(node: SchemaNode, child: Subschema, index: int) -> None:
     if child.applies in (Applies.HERE, Applies.UNION):
         node.here.append(index)
     if child.applies is Applies.HERE:
