@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from goqueue.client.schemas.source import AnySchema, SchemaSource, is_type, source_of
 
 FRAME_SIZE = 5
-"""Confluent's clients write a byte 0 and a schema's id, of 4 bytes, before a value. No JSON begins with that byte."""
+"""Confluent's clients write a byte 0 and a schema's id of 4 bytes before a value. No JSON begins with that byte."""
 
 
 class Codec(Protocol):

@@ -18,6 +18,8 @@ from goqueue.net.wire.fields import U32_MAX
 
 AnySchema: TypeAlias = Any
 """JSON as text or bytes, a dict or a bool, a `RegisteredSchema`, or a type: a pydantic model, a dataclass."""
+WrittenSchema: TypeAlias = "str | bytes | Mapping[str, Any] | bool | RegisteredSchema"
+"""A schema that is JSON, or a type that no `type[…]` describes."""
 AnyReference: TypeAlias = Reference | tuple[str, str, int] | Mapping[str, Any]
 """`name` is what `$ref` says, and stands for that version of a subject."""
 
