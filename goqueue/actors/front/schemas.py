@@ -19,7 +19,7 @@ from goqueue.core.schemas.comparing import Found
 from goqueue.core.schemas.registering import look_up
 from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.schema import Reference, Schema, SchemaType, SchemaVersion
-from goqueue.core.schemas.settings import DEFAULTS, OwnSettings, Settings
+from goqueue.core.schemas.settings import DEFAULTS, EffectiveSettings, OwnSettings
 from goqueue.core.schemas.stored import Subject
 from goqueue.core.schemas.subjects import check_subject_name
 from goqueue.core.schemas.text import invalid
@@ -240,7 +240,7 @@ def _settings(subject: str | None, own: OwnSettings) -> wire.SchemaSettings:
     return wire.SchemaSettings(level, own.normalize, mode)
 
 
-def _held(settings: Settings) -> wire.SchemaSettings:
+def _held(settings: EffectiveSettings) -> wire.SchemaSettings:
     return wire.SchemaSettings(settings.level.value, settings.normalize, settings.mode.value)
 
 
