@@ -17,6 +17,8 @@ SIZES = tuple(1 << exponent for exponent in range(10, 21))
 PATTERN_SIZE_MAX = SIZES[-1]
 PATTERNS_SIZE_MAX = PATTERN_SIZE_MAX
 """Limit of all patterns of a schema together. To compile as much takes about 15 ms."""
+SIZE_PER_CHARACTER = 16
+"""A character of a long pattern takes as much time to compile, whatever size comes of it."""
 
 
 class PatternSizes:
@@ -32,7 +34,7 @@ class PatternSizes:
                 if pattern not in self._sizes:
                     self._sizes[pattern] = _size(place, keyword, pattern)
                     yield
-        if sum(self._sizes.values()) > PATTERNS_SIZE_MAX:
+        if sum(map(_time_to_compile, self._sizes.items())) > PATTERNS_SIZE_MAX:
             raise refused(
                 "#", f"its patterns have more than {PATTERNS_SIZE_MAX:,} bytes, compiled; split it"
             )
@@ -50,6 +52,12 @@ def patterns_at(place: Place) -> Iterator[tuple[str, str]]:
         named = place.schema.get("patternProperties")
         if isinstance(named, dict):
             yield from (("patternProperties", name) for name in named)
+
+
+def _time_to_compile(item: tuple[str, int]) -> int:
+    """As the size of a pattern that takes as long."""
+    pattern, size = item
+    return max(size, SIZE_PER_CHARACTER * len(pattern))
 
 
 def _size(place: Place, keyword: str, pattern: str) -> int:
