@@ -42,7 +42,10 @@ class JsonCodec:
 
 
 def _validator_of(source: SchemaSource) -> Any:
-    schema = value_of_json(source.text.encode())
+    try:
+        schema = value_of_json(source.text.encode())
+    except ValueError as error:
+        raise refusal(f"the schema is no JSON: {error}") from None
     try:
         return jsonschema_rs.validator_for(
             schema, offline=True, validate_formats=False, pattern_options=jsonschema_rs.RegexOptions(), mask="it"
