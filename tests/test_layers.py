@@ -102,6 +102,7 @@ INHERITED_ACROSS_ROOMS = {
     # What a route's query, body and answer have in common.
     ("http/routes", "Body"),
     ("http/routes", "Model"),
+    ("http/routes/registry", "Model"),
     # A scanner that reports its progress.
     ("storage/verification", "Scanner"),
 }

@@ -95,8 +95,8 @@ class LookUpSchema(NamedTuple):
 
 @kind(148, "SchemaFound")
 class GetSchema(NamedTuple):
-    """By version of a subject; or by `id` or `guid`, where `subject` is a hint. With `metadata` the newest version of
-    the subject whose metadata has these properties."""
+    """By version of a subject; or by `id` or `guid`, where `subject` is a hint. With `metadata` the newest version
+    of the subject whose metadata has these properties."""
 
     subject: Subject | None = None
     version: U32 = LATEST
@@ -218,7 +218,7 @@ class SchemaChecked(NamedTuple):
 
 @kind(164, "SchemaSettings")
 class ReadSchemaSettings(NamedTuple):
-    """Of a subject, or the registry's own where it is nil. `with_default`: what holds for the subject."""
+    """A subject's settings, or the registry's where it is nil. `with_default`: what holds for the subject."""
 
     subject: Subject | None = None
     with_default: bool = False
