@@ -37,7 +37,8 @@ class Outgoing:
         self._headers = {SCHEMA_ID_HEADER: b"%d" % found.id}
 
     async def _registered(self, questions: SchemaQuestions) -> RegisteredSchema:
-        return (await questions.register(self.subject, self._codec.source)).registered
+        registered, _ = await questions.register(self.subject, self._codec.source)
+        return registered
 
     async def _found(self, questions: SchemaQuestions) -> RegisteredSchema:
         try:
