@@ -54,7 +54,8 @@ ROOMS: Mapping[str, str] = {
     "core/groups": "core core/records core/ledger core/slices core/why",
     "core/metadata": "core/topics core/groups",
     "core/security": "core",
-    "core/schemas": "",
+    "core/schemas": "core",
+    "core/schemas/compatibility": "core/schemas",
     "core/schemas/reading": "core/schemas",
     "core/schemas/validation": "core/records core/schemas core/schemas/reading",
     "storage": "",
@@ -83,7 +84,7 @@ ROOMS: Mapping[str, str] = {
     "actors/runtime": "",
     "actors/statistics": "actors/runtime",
     "actors/metadata": "actors/runtime",
-    "actors/registry": "",
+    "actors/registry": "actors/runtime",
     "actors/delivery": "actors/runtime actors/statistics",
     "actors/delays": "actors/runtime actors/statistics",
     "actors/partition": "actors/runtime actors/statistics actors/delivery actors/delays",
@@ -92,10 +93,10 @@ ROOMS: Mapping[str, str] = {
     "actors/topics",
     "actors/groups": "actors/runtime actors/statistics actors/metadata actors/delivery actors/partition "
     "actors/topics",
-    "actors/node": "actors/runtime actors/statistics actors/metadata actors/delays actors/topics "
+    "actors/node": "actors/runtime actors/statistics actors/metadata actors/registry actors/delays actors/topics "
     "actors/deadletters actors/groups",
     "actors/front": "actors/runtime actors/statistics actors/delivery actors/delays actors/partition actors/topics "
-    "actors/deadletters actors/groups actors/node",
+    "actors/deadletters actors/groups actors/registry actors/node",
     "http/server": "",
     "http/routing": "http/server",
     "http/messages": "http/server http/routing",

@@ -146,6 +146,8 @@ SAME_CLASS_NAMES = {
     "RestorePartition",
     "SkipDamaged",
     "TakeSnapshot",
+    # What makes schemas incompatible, and what is wrong with files.
+    "Finding",
     # The three surfaces.
     "Client",
     "Connecting",

@@ -1,0 +1,93 @@
+"""Whether a schema reads what another one wrote, and in what the two differ.
+
+Both functions are generators, so that a shell can take turns: each step is a small piece of work.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+from goqueue.core.schemas.compatibility.comparison import Comparer, Comparison, Difference, Rule
+from goqueue.core.schemas.compatibility.documents import opened
+from goqueue.core.schemas.compatibility.explanations import help_with
+from goqueue.core.schemas.compatibility.nodes import Node, Path, Side
+from goqueue.core.schemas.compatibility.rules import compare, compare_with_annotations, same_or_refused
+from goqueue.core.schemas.compatibility.values import shown
+from goqueue.core.schemas.findings import Finding
+from goqueue.core.schemas.schema import ResolvedSchema
+
+FINDINGS_MAX = 1_000
+"""More of them help nobody, and would fill an answer."""
+PATH_MAX = 500
+"""Characters of a path that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between two schemas."""
+
+    type: str
+    path: str
+    old: str
+    new: str
+    breaks: bool
+    """The reader refuses values that the writer's schema permits."""
+    help: str
+    """How that can be avoided; empty where nothing breaks."""
+
+
+def findings(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, None, list[Finding]]:
+    """What keeps `reader` from reading all that `writer` permits; none: it is compatible."""
+    if reader == writer:
+        return []
+    root = yield from _compared(reader, writer, compare)
+    found = list[Finding]()
+    for path, difference in _differences(root, only_breaking=True):
+        values = shown(difference.old), shown(difference.new)
+        found.append(Finding(difference.type, path, *values, help_with(difference)))
+        yield
+        if len(found) == FINDINGS_MAX:
+            break
+    return found
+
+
+def changes(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, None, list[Change]]:
+    """All differences, also those that break nothing."""
+    root = yield from _compared(reader, writer, compare_with_annotations)
+    found = list[Change]()
+    for path, each in _differences(root, only_breaking=False):
+        text = help_with(each) if each.breaks else ""
+        found.append(Change(each.type, path, shown(each.old), shown(each.new), each.breaks, text))
+        yield
+        if len(found) == FINDINGS_MAX:
+            break
+    return found
+
+
+def _compared(reader: ResolvedSchema, writer: ResolvedSchema, rule: Rule) -> Generator[None, None, Comparison]:
+    read, written = (yield from _root(reader)), (yield from _root(writer))
+    return (yield from Comparer(rule, same_or_refused).run(read, written))
+
+
+def _root(schema: ResolvedSchema) -> Generator[None, None, Node]:
+    document, dynamic_anchors = yield from opened(schema)
+    return Side(document, dynamic_anchors).root()
+
+
+def _differences(root: Comparison, *, only_breaking: bool) -> Iterator[tuple[str, Difference]]:
+    """In the order of the reader's schema. What two places share is shown in the first."""
+    waiting: list[tuple[Path, Comparison]] = [((), root)]
+    seen = set[int]()
+    while waiting:
+        path, comparison = waiting.pop()
+        if id(comparison) in seen or (only_breaking and comparison.is_compatible):
+            continue
+        seen.add(id(comparison))
+        for each in comparison.differences:
+            if each.breaks or not only_breaking:
+                yield pointer((*path, *each.path)), each
+        waiting.extend((path + place, part) for place, part in reversed(comparison.parts))
+
+
+def pointer(path: Path) -> str:
+    text = "#/" + "/".join(each.replace("~", "~0").replace("/", "~1") for each in path)
+    return text if len(text) <= PATH_MAX else f"{text[: PATH_MAX // 2]}…{text[-PATH_MAX // 2 :]}"
