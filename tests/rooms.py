@@ -56,7 +56,7 @@ ROOMS: Mapping[str, str] = {
     "core/security": "core",
     "core/schemas": "core",
     "core/schemas/reading": "core/schemas",
-    "core/schemas/validation": "core/records core/schemas core/schemas/reading",
+    "core/schemas/validation": "core/records core/topics core/schemas core/schemas/reading",
     "storage": "",
     "storage/disk": "",
     "storage/log": "storage storage/disk",

@@ -16,6 +16,7 @@ from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.schema import Compatibility, Schema, VersionNumber
 from goqueue.core.schemas.subjects import SubjectKey, subject_of_keys, subject_of_values, topic_of
 from goqueue.core.schemas.text import SchemaContent, reading
+from goqueue.core.schemas.validation.compiled import CompiledSchemas
 from goqueue.core.schemas.validation.topicschemas import SubjectSchemas, TopicSchemas
 
 
@@ -29,6 +30,7 @@ class SchemaBoard:
         self.results: Counter[str] = Counter()
         """Registrations by result: `new`, `existing`, or the code of the refusal."""
         self._topics: dict[str, TopicSchemas] = {}
+        self._compiled = CompiledSchemas()
         self._subjects: dict[SubjectKey, SubjectSchemas] = {}
 
     def of(self, topic: str) -> TopicSchemas | None:
@@ -84,4 +86,4 @@ class SchemaBoard:
         if values is None and keys is None:
             self._topics.pop(topic, None)
         else:
-            self._topics[topic] = TopicSchemas(values, keys)
+            self._topics[topic] = TopicSchemas(values, keys, self._compiled)
