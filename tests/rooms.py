@@ -55,6 +55,7 @@ ROOMS: Mapping[str, str] = {
     "core/metadata": "core/topics core/groups",
     "core/security": "core",
     "core/schemas": "core",
+    "core/schemas/compatibility": "core/schemas",
     "core/schemas/reading": "core/schemas",
     "core/schemas/validation": "core/records core/schemas core/schemas/reading",
     "storage": "",
@@ -95,7 +96,7 @@ ROOMS: Mapping[str, str] = {
     "actors/node": "actors/runtime actors/statistics actors/metadata actors/registry actors/delays actors/topics "
     "actors/deadletters actors/groups",
     "actors/front": "actors/runtime actors/statistics actors/delivery actors/delays actors/partition actors/topics "
-    "actors/deadletters actors/groups actors/node",
+    "actors/deadletters actors/groups actors/registry actors/node",
     "http/server": "",
     "http/routing": "http/server",
     "http/messages": "http/server http/routing",

@@ -14,7 +14,7 @@ from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.registry.board import SchemaBoard
 from goqueue.actors.registry.requests import ChangeSettings, Delete, Register, ResetSettings
 from goqueue.core.schemas import refusals
-from goqueue.core.schemas.changing import Change
+from goqueue.core.schemas.changing import SettingsChange
 from goqueue.core.schemas.comparing import Found
 from goqueue.core.schemas.registering import look_up
 from goqueue.core.schemas.registry import SchemaRegistry
@@ -66,7 +66,7 @@ async def change_settings(session: BrokerSession, request: wire.ChangeSchemaSett
             ResetSettings(subject, config=request.reset_config, mode=request.reset_mode)
         )
         return _settings(subject, before)
-    now = await session.broker.registry.call(ChangeSettings(Change(subject, *wanted, request.force)))
+    now = await session.broker.registry.call(ChangeSettings(SettingsChange(subject, *wanted, request.force)))
     return _settings(subject, now)
 
 

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from goqueue.actors.registry.work import SchemaWork
 from goqueue.core.schemas.comparing import Found, Rules, comparing
 from goqueue.core.schemas.entries import RegistryEntry
-from goqueue.core.schemas.references import checking_references
-from goqueue.core.schemas.registering import Comparison, comparisons, resolve_content
+from goqueue.core.schemas.references import check_references
+from goqueue.core.schemas.registering import EarlierVersion, comparisons, resolve_content
 from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.schema import Compatibility, Schema, VersionNumber
 from goqueue.core.schemas.subjects import SubjectKey, subject_of_keys, subject_of_values, topic_of
 from goqueue.core.schemas.text import SchemaContent, reading
+from goqueue.core.schemas.validation.compiled import CompiledSchemas
 from goqueue.core.schemas.validation.topicschemas import SubjectSchemas, TopicSchemas
 
 
@@ -30,6 +31,7 @@ class SchemaBoard:
         """Registrations by result: `new`, `existing`, or the code of the refusal."""
         self._topics: dict[str, TopicSchemas] = {}
         self._subjects: dict[SubjectKey, SubjectSchemas] = {}
+        self._compiled = CompiledSchemas()
 
     def of(self, topic: str) -> TopicSchemas | None:
         """The schemas of a topic; None when it has none."""
@@ -37,9 +39,8 @@ class SchemaBoard:
 
     async def read(self, schema: Schema) -> SchemaContent:
         """A schema that somebody sent; `InvalidSchema` says what is wrong with its text or its references."""
-        content = await self.work.run(reading(schema))
-        await self.work.run(checking_references(content))
-        return content
+        check_references(schema.references)
+        return await self.work.run(reading(schema))
 
     async def check(
         self, subject: str, schema: Schema, version: VersionNumber | None = None
@@ -54,13 +55,13 @@ class SchemaBoard:
 
     def _compared_with(
         self, subject: str, level: Compatibility, version: VersionNumber | None
-    ) -> Sequence[Comparison]:
+    ) -> Sequence[EarlierVersion]:
         if version is None:
             return comparisons(self.registry, subject, level)
         found = self.registry.version(subject, version)
         if level is Compatibility.NONE:
             return ()
-        return [Comparison(found, self.registry.resolved(found.id), level.is_backward, level.is_forward)]
+        return [EarlierVersion(found, self.registry.resolved(found.id), level.is_backward, level.is_forward)]
 
     # For the registry's owner.
 
@@ -84,4 +85,4 @@ class SchemaBoard:
         if values is None and keys is None:
             self._topics.pop(topic, None)
         else:
-            self._topics[topic] = TopicSchemas(values, keys)
+            self._topics[topic] = TopicSchemas(values, keys, self._compiled)
