@@ -6,12 +6,12 @@ Both functions are generators, so that a shell can take turns: each step is a sm
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from goqueue.core.schemas.compatibility.comparison import Comparer, Comparison, Difference, Rule
-from goqueue.core.schemas.compatibility.documents import opened
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparer, Comparison, Difference, Rule
+from goqueue.core.schemas.compatibility.comparing.rules import compare, compare_with_annotations, same_or_refused
 from goqueue.core.schemas.compatibility.explanations import help_with
-from goqueue.core.schemas.compatibility.nodes import Node, Path, Side
-from goqueue.core.schemas.compatibility.rules import compare, compare_with_annotations, same_or_refused
-from goqueue.core.schemas.compatibility.values import shown
+from goqueue.core.schemas.compatibility.reading.documents import opened
+from goqueue.core.schemas.compatibility.reading.nodes import Node, Path, Side
+from goqueue.core.schemas.compatibility.reading.values import shown
 from goqueue.core.schemas.findings import Finding
 from goqueue.core.schemas.schema import ResolvedSchema
 

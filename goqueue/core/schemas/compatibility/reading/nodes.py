@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from goqueue.core.schemas.compatibility.documents import Document, Resource
-from goqueue.core.schemas.compatibility.keywords import IGNORED, Draft, constraining
-from goqueue.core.schemas.compatibility.typesets import EVERYTHING, types_named, types_of_values
-from goqueue.core.schemas.compatibility.values import ABSENT, Absent, Json
+from goqueue.core.schemas.compatibility.reading.documents import Document, Resource
+from goqueue.core.schemas.compatibility.reading.keywords import IGNORED, Draft, constraining
+from goqueue.core.schemas.compatibility.reading.typesets import EVERYTHING, types_named, types_of_values
+from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json
 
 PARTS_MAX = 64
 """Conjuncts of a schema that are looked through for one that grants what another one asks."""
