@@ -1,28 +1,33 @@
 """What it can cost at most to hold a value to a schema, found before anybody does.
 
 The compiled validator cannot be interrupted, and its calls nest: a schema that unfolds to a million schemas, or one
-that nests deep for each level of a value, would stop the broker, or end it where the stack ends.
+that nests deep for each level of a value, would stop the broker, or end it where the stack ends. So it is found out
+for the graph of a schema how deep the calls nest for one part of a value, to how many schemas that part may be held
+(its load), and how large the patterns are that it is matched with.
 
 A loop of the graph through `here` alone would never come to an end, and is refused. A loop through `below` is a
 recursive schema; the validator remembers which value was held to which schema in a loop, so that each pair costs
 once. Outside of loops it remembers nothing, and what is reached in two ways counts twice.
 
 When it explains a refusal it remembers nothing at all. Members of unions take no part in an explanation
-(`compiling`); a loop that a value can be sent round in two ways at once is not explained.
+(`validation/forms`); a loop that a value can be sent round in two ways at once is not explained.
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from goqueue.core.schemas.reading.documents import Documents
+from goqueue.core.schemas.reading.documents import Documents, Place
 from goqueue.core.schemas.reading.graph import SchemaNode, graph_of
 from goqueue.core.schemas.reading.keywords import Applies, Subschema
 from goqueue.core.schemas.reading.loops import Component, components_of
 from goqueue.core.schemas.reading.parsing import WALKED_AT_ONCE
+from goqueue.core.schemas.reading.patterns import PatternSizes
 from goqueue.core.schemas.reading.refusing import refused
 
 LOAD_MAX = 50_000
 """Limit of the schemas that one part of a value may be held to."""
+MATCHING_MAX = 256 * 1024
+"""Limit of the bytes of compiled patterns that one part of a value may be matched with."""
 NESTING_MAX = 1_000
 """Limit of calls within calls. One takes up to 1.5 KiB of stack."""
 DEPTH_MIN = 16
@@ -37,11 +42,71 @@ ENTRIES_PER_UNIT = 10
 class SchemaCost:
     load: int
     """How many schemas one part of a value may be held to."""
+    matching: int
+    """How many bytes of compiled patterns one part of a value may be matched with."""
     depth_max: int
     """How deep a value may be nested."""
     is_recursive: bool
     forks: bool
     """A part of a value can come round a loop in two ways at once."""
+
+
+def cost_of(documents: Documents, patterns: PatternSizes) -> Generator[None, None, SchemaCost]:
+    """Raises `InvalidSchema` for a schema that could cost too much with any value; yields now and then."""
+    nodes = yield from graph_of(documents)
+    heights = yield from _heights(nodes)
+    components = yield from components_of([list(node.inner) for node in nodes])
+    loads = _Loads(nodes, [_weight(node.place) for node in nodes], LOAD_MAX, "schemas")
+    yield from loads.measure(components)
+    sizes = [patterns.size_at(node.place) for node in nodes]
+    matching = _Loads(nodes, sizes, MATCHING_MAX, "bytes of patterns")
+    yield from matching.measure(components)
+    loops = [component for component in components if component.is_loop]
+    forks = False
+    for loop in loops:
+        forks = forks or (yield from _forks(nodes, loop))
+    depth_max = NESTING_MAX // max(heights)
+    if not loops and (yield from _reach(nodes, components)) <= NESTING_MAX:
+        depth_max = DEPTH_MAX
+    return SchemaCost(loads.highest, matching.highest, min(DEPTH_MAX, depth_max), bool(loops), forks)
+
+
+def _weight(place: Place) -> int:
+    if isinstance(place.schema, bool):
+        return 1
+    entries = sum(len(value) for value in place.schema.values() if isinstance(value, list | dict))
+    return 1 + entries // ENTRIES_PER_UNIT
+
+
+# How deep
+
+
+def _heights(nodes: Sequence[SchemaNode]) -> Generator[None, None, list[int]]:
+    """How many schemas each leads to in a row, for the same value."""
+    heights = [1] * len(nodes)
+    for component in (yield from components_of([node.here for node in nodes])):
+        [*_, index] = component.nodes
+        node = nodes[index]
+        if component.is_loop:
+            raise refused(node.place.path, "it refers to itself for the same value, without an end")
+        heights[index] += max((heights[each] for each in node.here), default=0)
+        if heights[index] > NESTING_MAX // DEPTH_MIN:
+            raise refused(node.place.path, f"more than {NESTING_MAX // DEPTH_MIN} schemas in a row for one value")
+    return heights
+
+
+def _reach(nodes: Sequence[SchemaNode], components: Sequence[Component]) -> Generator[None, None, int]:
+    """How many schemas in a row there are, down to the last part of a value. There are no loops."""
+    reach = [1] * len(nodes)
+    for number, component in enumerate(components):
+        [index] = component.nodes
+        reach[index] += max((reach[each] for each in nodes[index].inner), default=0)
+        if number % WALKED_AT_ONCE == 0:
+            yield
+    return max(reach)
+
+
+# How much
 
 
 @dataclass(slots=True)
@@ -60,98 +125,56 @@ class _Fan:
         return max(self.properties, self.items)
 
 
-@dataclass(slots=True)
-class _Measured:
-    weight: int
-    height: int = 1
-    """How many schemas `here` leads to in a row."""
-    size: int = 1
-    """How many it leads to in all."""
-    fan: _Fan = field(default_factory=_Fan)
-    load: int = 1
-    reach: int = 1
-    """How many schemas in a row there are down to the last part of a value; only where there are no loops."""
+class _Loads:
+    """The load of each schema: of the value that is held to it, or of any part of the value, where that is more."""
 
-
-def cost_of(documents: Documents) -> Generator[None, None, SchemaCost]:
-    """Raises `InvalidSchema` for a schema that could cost too much with any value; yields now and then."""
-    nodes = yield from graph_of(documents)
-    measuring = _Measuring(nodes)
-    yield from measuring.here()
-    groups = yield from components_of([list(node.inner) for node in nodes])
-    yield from measuring.below(groups)
-    loops = [group for group in groups if group.is_loop]
-    forks = False
-    for loop in loops:
-        forks = forks or (yield from _forks(nodes, loop))
-    return SchemaCost(measuring.load, measuring.depth_max(bool(loops)), bool(loops), forks)
-
-
-class _Measuring:
-    def __init__(self, nodes: Sequence[SchemaNode]) -> None:
+    def __init__(self, nodes: Sequence[SchemaNode], weights: Sequence[int], most: int, noun: str) -> None:
         self._nodes = nodes
-        self._all = [_Measured(_weight(node)) for node in nodes]
+        self._weights = weights
+        self._most, self._noun = most, noun
+        self._own = [0] * len(nodes)
+        """The load of the value itself."""
+        self._fans = [_Fan() for _ in nodes]
+        self._loads = [0] * len(nodes)
 
     @property
-    def load(self) -> int:
-        return max(measured.load for measured in self._all)
+    def highest(self) -> int:
+        return max(self._loads)
 
-    def depth_max(self, is_recursive: bool) -> int:
-        if not is_recursive and max(measured.reach for measured in self._all) <= NESTING_MAX:
-            return DEPTH_MAX
-        return min(DEPTH_MAX, NESTING_MAX // max(measured.height for measured in self._all))
-
-    def here(self) -> Generator[None, None, None]:
-        for group in (yield from components_of([node.here for node in self._nodes])):
-            node, measured = self._nodes[group.nodes[0]], self._all[group.nodes[0]]
-            if group.is_loop:
-                raise refused(node.place.path, "it refers to itself for the same value, without an end")
-            inner = [self._all[index] for index in node.here]
-            measured.height = 1 + max((each.height for each in inner), default=0)
-            measured.size = _bounded(node, measured.weight + sum(each.size for each in inner))
-            if measured.height > NESTING_MAX // DEPTH_MIN:
-                raise refused(node.place.path, f"more than {NESTING_MAX // DEPTH_MIN} schemas in a row for a value")
-
-    def below(self, groups: Sequence[Component]) -> Generator[None, None, None]:
-        for number, group in enumerate(groups):
-            if group.is_loop:
-                self._measure_loop(group)
+    def measure(self, components: Sequence[Component]) -> Generator[None, None, None]:
+        for number, component in enumerate(components):
+            if component.is_loop:
+                self._measure_loop(component)
             else:
-                self._measure(group.nodes[0])
+                self._measure(component.nodes[0])
             if number % WALKED_AT_ONCE == 0:
                 yield
 
     def _measure(self, index: int) -> None:
-        node, measured = self._nodes[index], self._all[index]
-        measured.fan = _own_fan([(child, self._all[below].load) for child, below in node.below])
+        node = self._nodes[index]
+        fan = self._fans[index] = _own_fan([(child, self._loads[each]) for child, each in node.below])
         for each in node.here:
-            measured.fan.add(self._all[each].fan)
-        measured.load = _bounded(node, max(measured.size, measured.fan.widest))
-        measured.reach = 1 + max((self._all[each].reach for each in node.inner), default=0)
+            fan.add(self._fans[each])
+        own = self._own[index] = self._weights[index] + sum(self._own[each] for each in node.here)
+        self._loads[index] = self._bounded(node, max(own, fan.widest))
 
-    def _measure_loop(self, group: Component) -> None:
+    def _measure_loop(self, loop: Component) -> None:
         """Each member once, and whatever it leads out to."""
-        members = set(group.nodes)
+        members = set(loop.nodes)
         load = 0
-        for index in group.nodes:
+        for index in loop.nodes:
             exits = set(self._nodes[index].inner) - members
-            load += self._all[index].weight + sum(self._all[each].load for each in exits)
-        for index in group.nodes:
-            self._all[index].load = _bounded(self._nodes[index], load)
-            self._all[index].fan = _Fan(load, load)
+            load += self._weights[index] + sum(self._loads[each] for each in exits)
+        for index in loop.nodes:
+            self._own[index] = self._loads[index] = self._bounded(self._nodes[index], load)
+            self._fans[index] = _Fan(load, load)
 
-
-def _weight(node: SchemaNode) -> int:
-    schema = node.place.schema
-    if isinstance(schema, bool):
-        return 1
-    return 1 + sum(len(value) for value in schema.values() if isinstance(value, list | dict)) // ENTRIES_PER_UNIT
-
-
-def _bounded(node: SchemaNode, load: int) -> int:
-    if load > LOAD_MAX:
-        raise refused(node.place.path, f"one value may be held to more than {LOAD_MAX:,} schemas; split the schema")
-    return load
+    def _bounded(self, node: SchemaNode, load: int) -> int:
+        if load > self._most:
+            raise refused(
+                node.place.path, f"one value may meet more than {self._most:,} {self._noun}; split the schema"
+            )
+        return load
 
 
 def _own_fan(below: Sequence[tuple[Subschema, int]]) -> _Fan:

@@ -15,7 +15,7 @@ from goqueue.errors import InvalidSchema
 SCHEMA_SIZE_MAX = 1024 * 1024
 TOO_LARGE = 42209
 """The number of the registry's error for a schema beyond `SCHEMA_SIZE_MAX`."""
-CONTAINERS_MAX = 20_000
+CONTAINERS_MAX = 10_000
 """Limit of the objects and arrays in a schema. Compiling as many takes about 10 ms."""
 MEMBERS_MAX = 60_000
 """Limit of the commas in a schema, and so of the values in an `enum`."""

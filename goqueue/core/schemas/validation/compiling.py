@@ -13,15 +13,15 @@ import jsonschema_rs
 
 from goqueue.core.schemas.reading.cost import SchemaCost, cost_of
 from goqueue.core.schemas.reading.documents import Documents
+from goqueue.core.schemas.reading.patterns import PATTERN_SIZE_MAX, PatternSizes
 from goqueue.core.schemas.reading.refusing import pointer, refused
 from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import ResolvedSchema
 from goqueue.core.schemas.validation.explaining import Fault, fault_of
 from goqueue.core.schemas.validation.forms import write_form
 
-PATTERN_SIZE_MAX = 1024 * 1024
-"""Limit of a compiled pattern in bytes."""
 PATTERN_CACHE_MAX = 256 * 1024
+"""Limit of what one pattern remembers of the texts that it was matched with, in bytes."""
 MASK = "…"
 """Stands for the value in whatever the validator says."""
 _UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
@@ -89,7 +89,9 @@ def read(resolved: ResolvedSchema) -> Generator[None, None, Documents]:
 
 
 def compiling_read(resolved: ResolvedSchema, documents: Documents) -> Generator[None, None, Validator]:
-    cost = yield from cost_of(documents)
+    patterns = PatternSizes()
+    yield from patterns.measure(documents)
+    cost = yield from cost_of(documents, patterns)
     explains = _explains(documents, cost)
     yield from write_form(documents, without_unions=False)
     validator = compiled(documents)
@@ -113,17 +115,9 @@ def compiled(documents: Documents) -> jsonschema_rs.Validator:
             mask=MASK,
         )
     except jsonschema_rs.ValidationError as error:
-        raise refused(pointer(error.instance_path), _reason(error)) from None
+        raise refused(pointer(error.instance_path), f"{error.message} ({error.kind.name})") from None
     except (jsonschema_rs.ReferencingError, ValueError) as error:
         raise refused("#", str(error)) from None
-
-
-def _reason(error: jsonschema_rs.ValidationError) -> str:
-    if error.kind.name == "format":
-        return (
-            "a pattern that cannot be used; look-around and references back are not supported, nor very large ones"
-        )
-    return f"{error.message} ({error.kind.name})"
 
 
 def _explains(documents: Documents, cost: SchemaCost) -> Explains:

@@ -126,7 +126,7 @@ class SubjectJudgement:
         except orjson.JSONDecodeError as error:
             return self._refused(f"$: no JSON, {error.msg} at character {error.pos}", held)
         if bounds.is_too_deep(value):
-            return self._refused(f"$: more than {bounds.cost.depth_max} levels deep", held)
+            return self._refused(f"$: more than {bounds.depth_max} levels deep", held)
         if validator.is_valid(value):
             return None
         yield
