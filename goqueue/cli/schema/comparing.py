@@ -168,6 +168,7 @@ def _write_compared(subject: str, compared: Compared) -> None:
     _write_direction("NEW reads what OLD wrote", "BACKWARD", compared.backward)
     _write_direction("OLD reads what NEW writes", "FORWARD", compared.forward)
     verdict = "compatible" if compared.is_compatible else "not compatible"
+    click.echo()
     click.echo(printable(f"{verdict} as {subject} asks ({compared.level.value})"))
 
 
