@@ -57,7 +57,7 @@ ROOMS: Mapping[str, str] = {
     "core/schemas": "core",
     "core/schemas/compatibility": "core/schemas",
     "core/schemas/reading": "core/schemas",
-    "core/schemas/validation": "core/records core/schemas core/schemas/reading",
+    "core/schemas/validation": "core/records core/topics core/schemas core/schemas/reading",
     "storage": "",
     "storage/disk": "",
     "storage/log": "storage storage/disk",

@@ -178,6 +178,8 @@ async def running_broker(
             delay_counts=statistics.delays,
             fetch_counts=statistics.fetched,
             dead_letters=dead_letters.ref,
+            schemas=schemas.of,
+            schema_counts=statistics.schemas,
         ),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )

@@ -30,6 +30,7 @@ class SchemaBoard:
         self.results: Counter[str] = Counter()
         """Registrations by result: `new`, `existing`, or the code of the refusal."""
         self._topics: dict[str, TopicSchemas] = {}
+        self._compiled = CompiledSchemas()
         self._subjects: dict[SubjectKey, SubjectSchemas] = {}
         self._compiled = CompiledSchemas()
 

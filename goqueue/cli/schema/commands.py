@@ -1,5 +1,6 @@
 """`goqueue schema`: registers, shows, lists, configures and deletes schemas."""
 
+import sys
 from typing import Any
 
 import click
@@ -80,7 +81,7 @@ def show(
     if output == JSON:
         write_json(schema_fields(found, schema=found.schema))
     elif only_text:
-        click.echo(found.schema)
+        _write_text(found.schema)
     else:
         _write_schema(found)
 
@@ -91,6 +92,11 @@ async def _found(
     if schema_id is not None:
         return await client.schema_by_id(schema_id)
     return await client.schema(subject or "", version or LATEST, deleted=deleted)
+
+
+def _write_text(text: str) -> None:
+    shown = printable_lines(text) if sys.stdout.isatty() else text
+    click.echo(shown, nl=not shown.endswith("\n"))
 
 
 def _write_schema(found: RegisteredSchema) -> None:

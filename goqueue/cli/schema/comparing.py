@@ -1,7 +1,7 @@
 """`goqueue schema check` and `diff`: whether a schema may be registered, and in what two differ."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import click
 
@@ -17,7 +17,7 @@ from goqueue.cli.schema.given import (
     type_option,
     version_in,
 )
-from goqueue.cli.schema.views import finding_fields, write_findings
+from goqueue.cli.schema.views import difference_fields, write_differences, write_findings
 from goqueue.client.client import Client
 from goqueue.client.schemas.registry import LATEST, AnyVersion, SchemaFindings, SchemaQuestions, source_to_register
 from goqueue.client.schemas.source import SchemaSource
@@ -42,7 +42,7 @@ def check(
     """
     found = ask_about(broker, lambda client: SchemaQuestions(client).check(subject, source, version=version))
     if output == JSON:
-        rows = [{**finding_fields(each), "version": each.version} for each in found]
+        rows = [{**difference_fields(each), "version": each.version} for each in found]
         fields = {"subject": subject, "level": found.level, "is_compatible": found.is_compatible}
         write_json({**fields, "findings": rows})
     else:
@@ -108,8 +108,7 @@ def diff(
         version = version_in(text)
         if version is not None:
             return version
-        with click.open_file(text, "rb") as file:
-            return source_in(file, schema_type, references)
+        return source_in(_opened(text), schema_type, references)
 
     sides = source_of(old), source_of(new)
     compared = ask_about(broker, lambda client: _compared(client, subject, *sides))
@@ -119,6 +118,11 @@ def diff(
         _write_compared(subject, compared)
     if not compared.is_compatible:
         end(Exit.DAMAGE)
+
+
+def _opened(name: str) -> IO[bytes]:
+    opened: IO[bytes] = click.File("rb").convert(name, None, click.get_current_context())
+    return opened
 
 
 def _two(schemas: Sequence[str]) -> tuple[str, str]:
@@ -150,28 +154,25 @@ def _compared_fields(subject: str, old: str, new: str, compared: Compared) -> di
         "new": new,
         "level": compared.level.value,
         "is_compatible": compared.is_compatible,
-        "changes": [{**finding_fields(each), "breaks": each.breaks} for each in compared.changes],
-        "backward": [finding_fields(each) for each in compared.backward],
-        "forward": [finding_fields(each) for each in compared.forward],
+        "changes": [{**difference_fields(each), "breaks": each.breaks} for each in compared.changes],
+        "backward": [difference_fields(each) for each in compared.backward],
+        "forward": [difference_fields(each) for each in compared.forward],
     }
 
 
 def _write_compared(subject: str, compared: Compared) -> None:
-    if not compared.changes:
-        click.echo("the two are the same")
+    if compared.changes:
+        write_differences(compared.changes)
     else:
-        write_findings([_without_help(each) for each in compared.changes])
-    for title, found in (
-        ("NEW reads what OLD wrote (BACKWARD)", compared.backward),
-        ("OLD reads what NEW writes (FORWARD)", compared.forward),
-    ):
-        click.echo(f"\n{title}: {'no' if found else 'yes'}")
-        if found:
-            write_findings(found)
+        click.echo("the two say the same")
+    _write_direction("NEW reads what OLD wrote", "BACKWARD", compared.backward)
+    _write_direction("OLD reads what NEW writes", "FORWARD", compared.forward)
     verdict = "compatible" if compared.is_compatible else "not compatible"
-    click.echo(printable(f"\n{verdict} for {subject}, which asks for {compared.level.value}"))
+    click.echo()
+    click.echo(printable(f"{verdict} as {subject} asks ({compared.level.value})"))
 
 
-def _without_help(change: Change) -> Finding:
-    """What would help is said with the direction that it is for."""
-    return Finding(change.type, change.path, change.old, change.new, "")
+def _write_direction(claim: str, level: str, found: Sequence[Finding]) -> None:
+    click.echo(f"\n{claim} ({level}): {'no' if found else 'yes'}")
+    for each in found:
+        click.echo(printable(f"  {each.path}: {each.help}"))

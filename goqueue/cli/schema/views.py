@@ -6,14 +6,16 @@ from typing import Any, Protocol
 
 import click
 
-from goqueue.cli.program.output import Column, fitting, line_of, printable, write_titles
+from goqueue.cli.program.output import Column, fitting, printable, write_cells, write_table, write_titles
 from goqueue.client.schemas.source import RegisteredSchema
 
-COLUMNS = [Column("PATH", 4), Column("BEFORE", 6), Column("NOW", 3), Column("FINDING", 7)]
+COLUMNS = [Column("PATH", 4), Column("BEFORE", 6), Column("NOW", 3), Column("DIFFERENCE", 10)]
 VALUE_WIDTH = 32
 
 
-class AnyFinding(Protocol):
+class Difference(Protocol):
+    """A finding of the broker or of our own, or a change that breaks nothing."""
+
     @property
     def type(self) -> str: ...
     @property
@@ -59,26 +61,28 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.splitlines()))
 
 
-def finding_fields(finding: AnyFinding) -> dict[str, Any]:
-    return {name: getattr(finding, name) for name in ("type", "path", "old", "new", "help")}
+def difference_fields(difference: Difference) -> dict[str, Any]:
+    return {name: getattr(difference, name) for name in ("type", "path", "old", "new", "help")}
 
 
-def write_findings(findings: Iterable[AnyFinding]) -> None:
+def write_differences(differences: Iterable[Difference]) -> None:
+    write_table(COLUMNS, [_row(each) for each in differences])
+
+
+def write_findings(findings: Sequence[Difference]) -> None:
     """A row for each, and below it what would help."""
-    found = list(findings)
-    rows = [_row(each) for each in found]
+    rows = [_row(each) for each in findings]
     columns = fitting(COLUMNS, rows)
     write_titles(columns)
-    for each, row in zip(found, rows, strict=True):
-        click.echo(line_of(columns, row))
-        if each.help:
-            click.echo(f"    {printable(each.help)}")
+    for each, row in zip(findings, rows, strict=True):
+        write_cells(columns, row)
+        click.echo(f"    {printable(each.help)}")
 
 
-def _row(finding: AnyFinding) -> Sequence[str]:
-    return printable(finding.path), _short(finding.old), _short(finding.new), printable(finding.type)
+def _row(difference: Difference) -> list[str]:
+    path, old, new, kind = map(printable, (difference.path, difference.old, difference.new, difference.type))
+    return [path, _short(old), _short(new), kind]
 
 
-def _short(value: str) -> str:
-    text = printable(value)
+def _short(text: str) -> str:
     return text if len(text) <= VALUE_WIDTH else text[: VALUE_WIDTH - 1] + "…"

@@ -199,7 +199,8 @@ async def test_a_stream_may_pass_over_what_does_not_fit(
     ("options", "fault"),
     [
         ({"schema": 3}, "no type that pydantic knows"),
-        ({"schema": "{"}, "no JSON"),
+        ({"schema": "{"}, "#: no JSON"),
+        ({"schema": {"$ref": "line"}}, "line"),
         ({"schema": Order, "on_misfit": "skip"}, 'on_misfit=\'skip\' must be "reject" or "raise" in mode "queue"'),
         ({"schema": Order, "on_misfit": "reject", "mode": "stream"}, '"raise" or "skip" in mode "stream"'),
         ({"on_misfit": "reject"}, "on_misfit is for a consumer with a schema"),
@@ -208,6 +209,6 @@ async def test_a_stream_may_pass_over_what_does_not_fit(
 async def test_options_that_cannot_be_meant_are_refused(
     client: goqueue.Client, autojump_clock: MockClock, options: dict[str, Any], fault: str
 ) -> None:
-    with pytest.raises(goqueue.InvalidConfig) as refused:
+    with pytest.raises((goqueue.InvalidConfig, goqueue.InvalidSchema)) as refused:
         client.consumer("orders", group="billing", **options)
     assert fault in str(refused.value)

@@ -17,7 +17,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 class Line(BaseModel):
     sku: str
-    count: int = Field(1, ge=1)
+    count: int = Field(default=1, ge=1)
 
 
 class Order(BaseModel):

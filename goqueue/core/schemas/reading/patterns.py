@@ -35,9 +35,7 @@ class PatternSizes:
                     self._sizes[pattern] = _size(place, keyword, pattern)
                     yield
         if sum(map(_time_to_compile, self._sizes.items())) > PATTERNS_SIZE_MAX:
-            raise refused(
-                "#", f"its patterns have more than {PATTERNS_SIZE_MAX:,} bytes, compiled; split it"
-            )
+            raise refused("#", f"its patterns have more than {PATTERNS_SIZE_MAX:,} bytes, compiled; split it")
 
     def size_at(self, place: Place) -> int:
         """The patterns that a value is matched with here, or the names of its properties are."""

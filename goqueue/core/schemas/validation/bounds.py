@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from goqueue.core.schemas.reading.cost import DEPTH_MAX, SchemaCost
+from goqueue.core.topics.config import SCHEMA_VALUE_BYTES
 from goqueue.errors import TooLarge
 
-VALUE_BYTES = 256 * 1024
+VALUE_BYTES = SCHEMA_VALUE_BYTES
 """The bound of a value unless the topic has another one. The bounds below are for it."""
 CONTAINERS_MAX = 20_000
 """Limit of the brackets and braces in a value."""

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from goqueue.core.schemas.compatibility.comparison import Comparison, Steps, compared
-from goqueue.core.schemas.compatibility.equality import is_same
-from goqueue.core.schemas.compatibility.keywords import Draft
-from goqueue.core.schemas.compatibility.nodes import Node
-from goqueue.core.schemas.compatibility.values import ABSENT, Json
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
+from goqueue.core.schemas.compatibility.comparing.equality import is_same
+from goqueue.core.schemas.compatibility.reading.keywords import Draft
+from goqueue.core.schemas.compatibility.reading.nodes import Node
+from goqueue.core.schemas.compatibility.reading.values import ABSENT, Json
 
 _NAMES = {
     "items": "ADDITIONAL_ITEMS",

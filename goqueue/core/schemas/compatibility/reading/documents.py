@@ -9,14 +9,14 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urljoin
 
-from goqueue.core.schemas.compatibility.keywords import (
+from goqueue.core.schemas.compatibility.reading.keywords import (
     LIST_KEYWORDS,
     MAP_KEYWORDS,
     SCHEMA_KEYWORDS,
     Draft,
     draft_of,
 )
-from goqueue.core.schemas.compatibility.values import Json, parsed
+from goqueue.core.schemas.compatibility.reading.values import Json, parsed
 from goqueue.core.schemas.schema import ResolvedSchema
 from goqueue.errors import InvalidSchema
 

@@ -4,11 +4,11 @@
 was added or changed must not take values of the others, or they, once accepted, would be refused.
 """
 
-from goqueue.core.schemas.compatibility.comparison import Comparison, Steps, compared
-from goqueue.core.schemas.compatibility.disjoint import are_disjoint
-from goqueue.core.schemas.compatibility.matching import matched
-from goqueue.core.schemas.compatibility.nodes import Members, Node, Path
-from goqueue.core.schemas.compatibility.values import ABSENT, Absent, Json
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
+from goqueue.core.schemas.compatibility.comparing.disjoint import are_disjoint
+from goqueue.core.schemas.compatibility.comparing.matching import matched
+from goqueue.core.schemas.compatibility.reading.nodes import Members, Node, Path
+from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json
 
 
 def read_of_union(comparison: Comparison, union: Members) -> Steps[None]:
@@ -21,6 +21,8 @@ def read_of_union(comparison: Comparison, union: Members) -> Steps[None]:
     values = {"old": union.shown, "new": comparison.reader.value}
     if count == len(union):
         comparison.note("COMBINED_TYPE_EXTENDED", **values)
+    elif comparison.reader.conjuncts:
+        comparison.refuse("COMBINED_TYPE_CHANGED", **values)
     else:
         comparison.refuse("SUM_TYPE_NARROWED" if count else "TYPE_CHANGED", **values)
         _explain(comparison, [((), part) for part in parts])
@@ -82,6 +84,8 @@ def _adopt(comparison: Comparison, trial: Comparison) -> None:
 def _whole_is_read(comparison: Comparison, members: Members) -> Steps[bool]:
     """Whether one member reads the writer's schema as a whole."""
     for place in range(len(members)):
+        if comparison.writer.is_only_union and not members[place].all_unions:
+            continue  # members of unions are matched one to one
         part = yield from compared(members[place], comparison.writer)
         if part.is_compatible and (members.keyword == "anyOf" or _is_apart(comparison.writer, members, place)):
             comparison.note("SUM_TYPE_EXTENDED", old=comparison.writer.value, new=members.shown)
@@ -96,11 +100,12 @@ def _refuse_union(comparison: Comparison, members: Members) -> Steps[None]:
         part = yield from compared(members[place], writer)
         parts.append((members.path(place), part))
         reading = place if part.is_compatible else reading
-    if reading is not None and not writer.all_unions:
+    if writer.all_unions:
+        comparison.refuse("COMBINED_TYPE_CHANGED", old=writer.value, new=members.shown)
+    elif reading is not None:
         comparison.refuse("SUM_TYPE_MEMBERS_OVERLAP", *members.path(reading), old=writer.value, new=members.shown)
     else:
-        type_ = "COMBINED_TYPE_CHANGED" if writer.all_unions else "TYPE_CHANGED"
-        comparison.refuse(type_, old=writer.value, new=members.shown)
+        comparison.refuse("TYPE_CHANGED", old=writer.value, new=members.shown)
         _explain(comparison, parts)
 
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from goqueue.core.schemas.compatibility.comparison import Steps
+from goqueue.core.schemas.compatibility.comparing.comparison import Steps
 
 Fits: TypeAlias = Callable[[int, int], Steps[bool]]
 """Whether a member and a partner may be a pair."""

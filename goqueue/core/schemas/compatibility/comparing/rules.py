@@ -8,18 +8,28 @@ granted keyword by keyword is granted altogether.
 from collections.abc import Mapping
 from functools import partial
 
-from goqueue.core.schemas.compatibility.arrays import items, unevaluated_items
-from goqueue.core.schemas.compatibility.comparison import Comparison, Rule, Steps, compared
-from goqueue.core.schemas.compatibility.dependencies import dependencies
-from goqueue.core.schemas.compatibility.enumerations import enumeration
-from goqueue.core.schemas.compatibility.equality import equal_schema, is_same, type_of_keyword, unknown_keywords
-from goqueue.core.schemas.compatibility.keywords import ANNOTATIONS
-from goqueue.core.schemas.compatibility.kinds import compare_types
-from goqueue.core.schemas.compatibility.limits import SIMPLE_RULES, SimpleRule
-from goqueue.core.schemas.compatibility.nodes import Node
-from goqueue.core.schemas.compatibility.objects import properties, unevaluated_properties
-from goqueue.core.schemas.compatibility.unions import conjunction, is_read_by_members, read_of_union, union
-from goqueue.core.schemas.compatibility.values import ABSENT, Absent, key_of
+from goqueue.core.schemas.compatibility.comparing.arrays import items, unevaluated_items
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Rule, Steps, compared
+from goqueue.core.schemas.compatibility.comparing.dependencies import dependencies
+from goqueue.core.schemas.compatibility.comparing.enumerations import enumeration
+from goqueue.core.schemas.compatibility.comparing.equality import (
+    equal_schema,
+    is_same,
+    type_of_keyword,
+    unknown_keywords,
+)
+from goqueue.core.schemas.compatibility.comparing.kinds import compare_types
+from goqueue.core.schemas.compatibility.comparing.limits import SIMPLE_RULES, SimpleRule
+from goqueue.core.schemas.compatibility.comparing.objects import properties, unevaluated_properties
+from goqueue.core.schemas.compatibility.comparing.unions import (
+    conjunction,
+    is_read_by_members,
+    read_of_union,
+    union,
+)
+from goqueue.core.schemas.compatibility.reading.keywords import ANNOTATIONS
+from goqueue.core.schemas.compatibility.reading.nodes import Node
+from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, key_of
 
 
 def compare(comparison: Comparison) -> Steps[None]:
@@ -82,13 +92,13 @@ def _compare(comparison: Comparison) -> Steps[None]:
 def _own(comparison: Comparison) -> Steps[None]:
     """The keywords that do not combine schemas."""
     reader, writer = comparison.reader, comparison.writer
-    done = set[Rule]()
+    rules = dict[Rule, None]()
     for keyword in {**reader.own, **writer.own}:
         if simple := SIMPLE_RULES.get(keyword):
             _simply(comparison, simple, keyword)
-        elif (rule := RULES.get(keyword)) and rule not in done:
-            done.add(rule)
-            yield from _with_parts(comparison, rule)
+        rules |= dict.fromkeys(RULES.get(keyword, ()))
+    for rule in rules:
+        yield from _with_parts(comparison, rule)
     if reader.unknown or writer.unknown:
         yield from _with_parts(comparison, unknown_keywords)
 
@@ -131,16 +141,16 @@ def negation(comparison: Comparison) -> Steps[None]:
         comparison.note("NOT_TYPE_NARROWED", "not", old=old, new=new)
 
 
-RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(("enum", "const"), enumeration),
-    **dict.fromkeys(("properties", "patternProperties", "additionalProperties", "required"), properties),
-    **dict.fromkeys(("items", "prefixItems", "additionalItems"), items),
-    **dict.fromkeys(("dependencies", "dependentRequired", "dependentSchemas"), dependencies),
-    "unevaluatedProperties": unevaluated_properties,
-    "unevaluatedItems": unevaluated_items,
-    "not": negation,
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    **dict.fromkeys(("enum", "const"), (enumeration,)),
+    **dict.fromkeys(("properties", "patternProperties", "additionalProperties", "required"), (properties,)),
+    **dict.fromkeys(("items", "prefixItems", "additionalItems"), (items,)),
+    **dict.fromkeys(("dependencies", "dependentRequired", "dependentSchemas"), (dependencies,)),
+    "unevaluatedProperties": (properties, unevaluated_properties),
+    "unevaluatedItems": (items, unevaluated_items),
+    "not": (negation,),
     **{
-        keyword: partial(equal_schema, keyword=keyword)
+        keyword: (partial(equal_schema, keyword=keyword),)
         for keyword in ("contains", "propertyNames", "if", "then", "else")
     },
 }

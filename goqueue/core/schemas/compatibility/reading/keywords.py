@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from enum import IntEnum
 
-from goqueue.core.schemas.compatibility.values import Json
+from goqueue.core.schemas.compatibility.reading.values import Json
 
 
 class Draft(IntEnum):

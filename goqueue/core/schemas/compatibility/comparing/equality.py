@@ -3,11 +3,16 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from goqueue.core.schemas.compatibility.comparison import Comparison, Steps, compared
-from goqueue.core.schemas.compatibility.documents import Resource
-from goqueue.core.schemas.compatibility.keywords import IGNORED, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
-from goqueue.core.schemas.compatibility.nodes import REFERENCES, Node, Side
-from goqueue.core.schemas.compatibility.values import ABSENT, Absent, Json, key_of
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
+from goqueue.core.schemas.compatibility.reading.documents import Resource
+from goqueue.core.schemas.compatibility.reading.keywords import (
+    IGNORED,
+    LIST_KEYWORDS,
+    MAP_KEYWORDS,
+    SCHEMA_KEYWORDS,
+)
+from goqueue.core.schemas.compatibility.reading.nodes import REFERENCES, Node, Side
+from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json, key_of
 
 CONDITIONS = ("if", "then", "else")
 _Place: TypeAlias = tuple[Json, Resource]

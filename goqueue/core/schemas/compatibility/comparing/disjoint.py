@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from goqueue.core.schemas.compatibility.contents import contents_of
-from goqueue.core.schemas.compatibility.nodes import Members, Node
-from goqueue.core.schemas.compatibility.values import key_of
+from goqueue.core.schemas.compatibility.comparing.contents import contents_of
+from goqueue.core.schemas.compatibility.reading.nodes import Members, Node
+from goqueue.core.schemas.compatibility.reading.values import key_of
 
 DEPTH_MAX = 4
 EFFORT_MAX = 500
@@ -49,27 +49,25 @@ def _values_of(node: Node) -> Iterator[set[str]]:
 
 
 def _have_other_properties(one: Node, other: Node, depth: int, effort: list[int]) -> bool:
-    """A property that both always have tells them apart, or one that the other one never has."""
+    """A property tells them apart that one always has, and the other one has with other values or never."""
     ours, theirs = _present(one), _present(other)
-    for name in list(ours.keys() | theirs.keys() if len(ours) + len(theirs) < NAMES_MAX else ours)[:NAMES_MAX]:
-        if name in ours and name in theirs:
-            pairs = ((each, every) for each in _of(one, name) for every in _of(other, name))
-            if any(_are_disjoint(each, every, depth, effort) for each, every in pairs):
-                return True
-        without = other if name in ours else one
-        if (ours.get(name) or theirs.get(name)) and any(each.is_false for each in _of(without, name)):
+    for name in list(ours | theirs)[:NAMES_MAX]:
+        is_present = ours.get(name, False) or theirs.get(name, False) or (name in ours and name in theirs)
+        pairs = ((each, every) for each in _of(one, name) for every in _of(other, name))
+        if is_present and any(_are_disjoint(each, every, depth, effort) for each, every in pairs):
             return True
     return False
 
 
 def _present(node: Node) -> dict[str, bool]:
-    """Properties that each object has: those that are required (True), and constant ones with a default."""
+    """Properties that are required (True), and constant ones with a default (False)."""
     names = dict[str, bool]()
     for part in node.parts:
         for name, value in list(part.own.get("properties", {}).items())[:NAMES_MAX]:
             if isinstance(value, dict) and "default" in value and ("const" in value or "enum" in value):
                 names[name] = False
-        names |= {name: True for name in part.own.get("required", ())[:NAMES_MAX] if isinstance(name, str)}
+        required = part.own.get("required", ())[:NAMES_MAX]
+        names |= dict.fromkeys((name for name in required if isinstance(name, str)), True)
     return names
 
 

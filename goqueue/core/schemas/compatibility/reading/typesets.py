@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from goqueue.core.schemas.compatibility.values import Json
+from goqueue.core.schemas.compatibility.reading.values import Json
 
 _TYPES: Mapping[str, frozenset[str]] = {
     "null": frozenset({"null"}),

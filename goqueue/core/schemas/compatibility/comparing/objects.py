@@ -4,16 +4,16 @@ What the writer's schema says of a property is sought in all its parts (contents
 property may have any value in what was written, although the schema does not name it: its content model is open.
 """
 
-from goqueue.core.schemas.compatibility.comparison import Comparison, Steps, compared
-from goqueue.core.schemas.compatibility.contents import (
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
+from goqueue.core.schemas.compatibility.comparing.contents import (
     Contents,
     all_contents_of,
     contents_of,
     evaluated_at_least,
 )
-from goqueue.core.schemas.compatibility.equality import is_equal, is_same
-from goqueue.core.schemas.compatibility.nodes import Node
-from goqueue.core.schemas.compatibility.values import ABSENT, Json
+from goqueue.core.schemas.compatibility.comparing.equality import is_equal, is_same
+from goqueue.core.schemas.compatibility.reading.nodes import Node
+from goqueue.core.schemas.compatibility.reading.values import ABSENT, Json
 
 CHEAP_AT_ONCE = 32
 """Properties that are passed over before others get their turn."""
@@ -145,9 +145,11 @@ def _requirements(
             comparison.refuse("REQUIRED_ATTRIBUTE_ADDED", "required", name, old=old or ABSENT, new=new)
         if place % CHEAP_AT_ONCE == 0:
             yield None
-    for name in old:
+    for place, name in enumerate(old):
         if name not in kept:
             comparison.note("REQUIRED_ATTRIBUTE_REMOVED", "required", str(name))
+        if place % CHEAP_AT_ONCE == 0:
+            yield None
 
 
 def _patterns(comparison: Comparison, reader: Contents, writer: list[Contents]) -> Steps[None]:
@@ -188,6 +190,8 @@ def _removed(comparison: Comparison, reader: Contents, writer: list[Contents], n
     accepting = [] if reader.rest is None else [reader.rest]
     if reader.is_matched(name):
         accepting = list(reader.of(name))
+    else:
+        granted += _granted_unless_matched(reader, writer, name)
     path, old = ("properties", name), granted[0].value
     if not accepting:
         comparison.note("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", *path, old=old)
@@ -197,6 +201,12 @@ def _removed(comparison: Comparison, reader: Contents, writer: list[Contents], n
         comparison.refuse("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", *path, old=old)
     else:
         yield from _removed_from_partially_open(comparison, accepting, granted, name)
+
+
+def _granted_unless_matched(reader: Contents, writer: list[Contents], name: str) -> list[Node]:
+    """What the writer says of the rest, where it is unknown whether a pattern matches; the reader has it too."""
+    said = [each for each in writer if each.is_matched(name) is None and name not in each.properties]
+    return [each.rest for each in said if each.rest is not None and each.patterns.keys() <= reader.patterns.keys()]
 
 
 def _removed_from_partially_open(

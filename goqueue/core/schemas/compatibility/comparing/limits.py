@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from goqueue.core.schemas.compatibility.comparison import Comparison
-from goqueue.core.schemas.compatibility.keywords import Draft
-from goqueue.core.schemas.compatibility.nodes import Node
-from goqueue.core.schemas.compatibility.typesets import NUMBERS
-from goqueue.core.schemas.compatibility.values import ABSENT, Absent, Json, Number, is_multiple, is_number
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparison
+from goqueue.core.schemas.compatibility.reading.keywords import Draft
+from goqueue.core.schemas.compatibility.reading.nodes import Node
+from goqueue.core.schemas.compatibility.reading.typesets import NUMBERS
+from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json, Number, is_multiple, is_number
 
 SimpleRule: TypeAlias = Callable[[Comparison, str], None]
 _STRINGS, _ARRAYS, _OBJECTS = frozenset({"string"}), frozenset({"array"}), frozenset({"object"})
