@@ -112,6 +112,7 @@ ROOMS: Mapping[str, str] = {
     "cli/bench": "cli/program",
     "cli/spark": "cli/program",
     "cli/top": "cli/program",
+    "cli/schema": "cli/program",
     "cli": "cli/program cli/messages cli/backup",
     "spark/json": "",
     "spark": "spark/json",

@@ -100,8 +100,8 @@ class Client:
         self, topic: str, *, schema: AnySchema = None, register: bool = True, **options: Unpack[ProducerOptions]
     ) -> Producer | TypedProducer[Any]:
         """The fast way to publish: `async with client.producer("orders") as producer`."""
-        make: Any = self._inner.producer
-        producer: Any = ask_now(self._host, make, topic, schema=schema, register=register, **options)
+        make: Any = partial(self._inner.producer, topic, schema=schema, register=register, **options)
+        producer: Any = ask_now(self._host, make)
         if not isinstance(producer, TrioTypedProducer):
             return Producer(self._host, producer)
         return TypedProducer(self._host, Producer(self._host, producer.producer), producer)

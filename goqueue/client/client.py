@@ -427,7 +427,7 @@ class Client(Connected):
         subjects by what `$ref` says. `IncompatibleSchema` when it is not compatible with earlier versions, which
         `force` does not ask. `schema_id` and `version` are for a subject in mode IMPORT.
         """
-        registration = await self._schemas.register(
+        registered, _ = await self._schemas.register(
             subject,
             source_to_register(schema, references, schema_type),
             normalize=normalize,
@@ -435,7 +435,7 @@ class Client(Connected):
             schema_id=schema_id,
             version=version,
         )
-        return registration.registered
+        return registered
 
     async def schema(
         self, subject: str, version: AnyVersion = LATEST, *, deleted: bool = False

@@ -72,7 +72,7 @@ class QueueConsumer(Consumer):
         self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
         self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
         self._unconfirmed = Unconfirmed(self._settling, options.on_ack_error)
-        self._misfits = Misfits(self._settling, client.spawn)
+        self._misfits = Misfits(self._settling, client.spawn, self._receiving.look_again)
         if self._codec is not None and options.misfits == REJECT:
             self._stock.sift = self._misfits.sift
         self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO, codec=self._codec)
