@@ -103,7 +103,7 @@ ROOMS: Mapping[str, str] = {
     "http/members": "http/server http/messages",
     "http/metrics": "",
     "http/routes/registry": "http/server http/routing",
-    "http/routes": "http/server http/routing http/messages http/members http/metrics http/routes/registry",
+    "http/routes": "http/server http/routing http/messages http/members http/metrics",
     "http": "http/server http/routing http/members http/metrics http/routes",
     "cli/program": "",
     "cli/messages": "cli/program",

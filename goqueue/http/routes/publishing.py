@@ -321,7 +321,10 @@ ROUTES = (
         answer=PublishAnswer,
         gives=(JSON, NDJSON),
         also={207: "Some were published; each result says what became of its message."},
-        errors=(*TOPIC_ERRORS, "too_large", "invalid_message", "disk_full", "topic_full", "unavailable"),
+        errors=(
+            *TOPIC_ERRORS,
+            *("too_large", "invalid_message", "schema_refused", "disk_full", "topic_full", "unavailable"),
+        ),
         asks=(DescribeTopics, Produce),
         example="""-d '{"messages": [{"key": "42", "value": "hello"}]}' $URL/topics/orders/messages""",
     ),
