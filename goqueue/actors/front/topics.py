@@ -51,6 +51,7 @@ from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.fields import PROSE_SIZE_MAX
 from goqueue.storage.backup.groups import pack_with
+from goqueue.storage.directory.storedschemas import packed
 from goqueue.storage.slices import Slices
 from goqueue.types import Buffer, Offset
 
@@ -111,7 +112,8 @@ async def take_snapshot(session: BrokerSession, _: wire.TakeSnapshot) -> wire.Sn
     view = await session.broker.topics.call(TakeSnapshot())
     if view.groups.registry is None:
         raise Unavailable("the register of groups is being started; try again")
-    return _snapshot(view, session.broker)
+    pieces = session.registry_pieces = await packed(view.registry, Slices())
+    return _snapshot(view, session.broker)._replace(registry_pieces=len(pieces))
 
 
 async def stats(session: BrokerSession, _: wire.Stats) -> wire.StatsReport:
