@@ -1,5 +1,6 @@
 """The validator of a schema decides as the schema says, whatever its references are called."""
 
+import json
 from typing import Any
 
 import pytest
@@ -39,11 +40,9 @@ def test_two_versions_of_a_reference_may_have_the_same_id() -> None:
     assert not fits([1, 1], both, new=resolved(address), old=resolved(older))
 
 
-@pytest.mark.parametrize("name", ["a b.json", "é", "http://acme.com/x?y=1", "../up", "com.acme.Order", "#"])
+@pytest.mark.parametrize("name", ["a b.json", "é", "http://acme.com/x?y=1", "../up", "com.acme.Order"])
 def test_a_reference_may_have_any_name_that_a_ref_can_say(name: str) -> None:
-    schema = ResolvedSchema('{"$ref": "%s"}' % name, references=((name, resolved({"type": "string"})),))
-    if name == "#":  # that is the schema itself
-        return
+    schema = ResolvedSchema(json.dumps({"$ref": name}), references=((name, resolved({"type": "string"})),))
     assert compile_schema(schema).is_valid("x")
     assert not compile_schema(schema).is_valid(1)
 
