@@ -171,6 +171,9 @@ class Node:
         if "$ref" in self.own and self.resource.draft <= Draft.DRAFT_7:
             self.own = {"$ref": self.own["$ref"]}
             self.unknown = {}
+        if value is self.resource.document.root.root:
+            for keyword in self.resource.document.definitions:
+                self.unknown.pop(keyword, None)
         for keyword in [each for each in self.own if each in _COMBINING]:
             self._put_aside(keyword, self.own.pop(keyword))
 
