@@ -54,6 +54,13 @@ ROOMS: Mapping[str, str] = {
     "core/groups": "core core/records core/ledger core/slices core/why",
     "core/metadata": "core/topics core/groups",
     "core/security": "core",
+    "core/schemas": "",
+    "core/schemas/compatibility/reading": "core/schemas",
+    "core/schemas/compatibility/comparing": "core/schemas/compatibility/reading",
+    "core/schemas/compatibility": (
+        "core/schemas core/schemas/compatibility/reading core/schemas/compatibility/comparing"
+    ),
+    "core/schemas/validation": "core/schemas",
     "storage": "",
     "storage/disk": "",
     "storage/log": "storage storage/disk",
