@@ -66,8 +66,8 @@ async def change_settings(session: BrokerSession, request: wire.ChangeSchemaSett
             ResetSettings(subject, config=request.reset_config, mode=request.reset_mode)
         )
         return _settings(subject, before)
-    now = await session.broker.registry.call(ChangeSettings(SettingsChange(subject, *wanted, request.force)))
-    return _settings(subject, now)
+    change = SettingsChange(subject, *wanted, request.force)
+    return _settings(subject, await session.broker.registry.call(ChangeSettings(change)))
 
 
 # One schema

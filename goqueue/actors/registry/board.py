@@ -66,10 +66,12 @@ class SchemaBoard:
 
     # For the registry's owner.
 
-    def show(self, entry: RegistryEntry) -> None:
-        """The entry is durable."""
-        for key in self.registry.apply(entry):
+    def show(self, entry: RegistryEntry) -> list[SubjectKey]:
+        """The entry is durable. Returns the subjects whose versions it changed."""
+        changed = self.registry.apply(entry)
+        for key in changed:
             self._show_subject(key)
+        return changed
 
     def _show_subject(self, key: SubjectKey) -> None:
         found = self.registry.find(key)

@@ -15,7 +15,7 @@ from goqueue.errors import IncompatibleSchema
 
 Steps: TypeAlias = Generator[None, None, Any]
 
-FINDINGS_TOLD_MAX = 10
+FINDINGS_TOLD_MAX = 3
 """Limit of the findings that a refusal has."""
 TYPE_CHANGED = "SCHEMA_TYPE_CHANGED"
 

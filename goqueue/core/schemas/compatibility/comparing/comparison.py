@@ -19,6 +19,7 @@ from goqueue.errors import InvalidSchema
 
 COMPARISONS_MAX = 100_000
 """Limit of the pieces of work in one comparison of two schemas: some seconds."""
+FORGOTTEN_AT_ONCE = 500
 
 Answer = TypeVar("Answer")
 
@@ -117,12 +118,21 @@ class Comparer:
 
     def run(self, reader: Node, writer: Node) -> Generator[None, None, Comparison]:
         while True:
-            self._known, self._is_assumed = {}, False
+            self._is_assumed = False
             root = yield from self._round(Ask(reader, writer, False))
-            refuted = {pair for pair, each in self._known.items() if not each.is_compatible}
-            if not self._is_assumed or refuted <= self._refuted:
+            before = len(self._refuted)
+            yield from self._forget()
+            if not self._is_assumed or len(self._refuted) == before:
                 return root
-            self._refuted |= refuted
+
+    def _forget(self) -> Generator[None]:
+        """All but the pairs that are incompatible. To free a hundred thousand comparisons takes its time, too."""
+        while self._known:
+            pair, comparison = self._known.popitem()
+            if not comparison.is_compatible:
+                self._refuted.add(pair)
+            if len(self._known) % FORGOTTEN_AT_ONCE == 0:
+                yield
 
     def _round(self, first: Ask) -> Generator[None, None, Comparison]:
         stack = [self._begun(first, 0, None)]

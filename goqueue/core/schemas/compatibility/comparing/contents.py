@@ -7,7 +7,7 @@ from goqueue.core.schemas.compatibility.reading.namepatterns import matches
 from goqueue.core.schemas.compatibility.reading.nodes import Node
 from goqueue.core.schemas.compatibility.reading.values import Json
 
-PATTERNS_TRIED_MAX = 100
+PATTERNS_TRIED_MAX = 20
 """Beyond this many patterns nobody asks which of them match a name."""
 EVALUATING_MAX = 64
 """Schemas of one value that are looked through for the properties that they list."""

@@ -145,9 +145,11 @@ def _requirements(
             comparison.refuse("REQUIRED_ATTRIBUTE_ADDED", "required", name, old=old or ABSENT, new=new)
         if place % CHEAP_AT_ONCE == 0:
             yield None
-    for name in old:
+    for place, name in enumerate(old):
         if name not in kept:
             comparison.note("REQUIRED_ATTRIBUTE_REMOVED", "required", str(name))
+        if place % CHEAP_AT_ONCE == 0:
+            yield None
 
 
 def _patterns(comparison: Comparison, reader: Contents, writer: list[Contents]) -> Steps[None]:
@@ -202,7 +204,7 @@ def _removed(comparison: Comparison, reader: Contents, writer: list[Contents], n
 
 
 def _granted_unless_matched(reader: Contents, writer: list[Contents], name: str) -> list[Node]:
-    """What the writer says of the rest, where it is unknown whether a pattern matches the name; the reader has it."""
+    """What the writer says of the rest, where it is unknown whether a pattern matches; the reader has it too."""
     said = [each for each in writer if each.is_matched(name) is None and name not in each.properties]
     return [each.rest for each in said if each.rest is not None and each.patterns.keys() <= reader.patterns.keys()]
 

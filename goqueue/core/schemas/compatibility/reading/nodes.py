@@ -14,12 +14,15 @@ from goqueue.core.schemas.compatibility.reading.documents import Document, Resou
 from goqueue.core.schemas.compatibility.reading.keywords import IGNORED, Draft, constraining
 from goqueue.core.schemas.compatibility.reading.typesets import EVERYTHING, types_named, types_of_values
 from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json
+from goqueue.errors import InvalidSchema
 
-PARTS_MAX = 64
+PARTS_MAX = 32
 """Conjuncts of a schema that are looked through for one that grants what another one asks."""
-TYPES_EFFORT = 300
+TYPES_EFFORT = 100
 """Schemas that are looked at to learn which types a schema takes."""
 VALUES_TYPED_MAX = 500
+REFERENCES_MAX = 200
+"""Limit of the schemas that do nothing but refer to the next one."""
 
 GROUPS = ("allOf", "anyOf", "oneOf")
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -71,6 +74,7 @@ class Side:
         step: tuple[Json, Resource] | None = (value, around.document.resource_of(value, around))
         while step is not None and (id(step[0]) not in seen or isinstance(step[0], bool)):
             seen.add(id(step[0]))
+            _check_length(len(seen))
             yield step
             step = self.next(*step)
 
@@ -102,7 +106,15 @@ class Side:
         return self.dynamic_anchors[name] > 1
 
 
-@dataclass(frozen=True, slots=True)
+def _check_length(count: int) -> None:
+    if count > REFERENCES_MAX:
+        raise InvalidSchema(
+            f"more than {REFERENCES_MAX} references lead from one to the next; refer to the last one",
+            error_code=42201,
+        )
+
+
+@dataclass(slots=True)
 class Conjunct:
     """A schema that holds for all values of another one, and its place there."""
 
