@@ -224,11 +224,11 @@ class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
     __slots__ = ()
 
 
-class DeliveredWithBody(WithBody, DeliveredMessage):
+class _DeliveredWithBody(WithBody, DeliveredMessage):
     __slots__ = ("_body",)
 
 
-class FlaggedWithBody(WithBody, FlaggedDelivered):
+class _FlaggedWithBody(WithBody, FlaggedDelivered):
     __slots__ = ("_body",)
 
 
@@ -244,7 +244,7 @@ class Kinds(NamedTuple):
         return self[:2] if codec is None else self[2:]
 
 
-OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered, DeliveredWithBody, FlaggedWithBody)
+OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered, _DeliveredWithBody, _FlaggedWithBody)
 
 
 class DeliveredSlice(Slice):
