@@ -159,13 +159,15 @@ class Mailbox:
             raise MailboxFull(f"the mailbox of {self.party.name} holds {self.size_max} letters; try again later")
 
     def post_if_room(self, letter: Letter) -> bool:
-        self._check_accepts()
+        if not self._accepts:
+            self._check_accepts()
         try:
             self._send.send_nowait(letter)
         except trio.WouldBlock:
             return False
         self._count_in()
-        self.wake()
+        if self.idle:
+            self.wake()
         return True
 
     def post_news(self, sender: str, news: News) -> None:
