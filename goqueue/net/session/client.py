@@ -23,12 +23,16 @@ class ClientSession(Session):
 
     def request(self, request: Request) -> int:
         """Send a request. Returns the correlation id of its answer. A call that raises has changed nothing."""
+        return self.ask(request)[0]
+
+    def ask(self, request: Request, *, is_lone: bool = False) -> tuple[int, bytes | None]:
+        """As `request`. `is_lone`: no frame waits, and the caller sends the one that is returned, if it is."""
         self._check_may_ask()
         correlation = self._next_correlation()
-        self._send(request, correlation)
+        frame = self._send(request, correlation, is_lone=is_lone)
         self._last_correlation = correlation
         self._under_way[correlation] = ANSWERS[type(request)]
-        return correlation
+        return correlation, frame
 
     def _check_may_ask(self) -> None:
         if self.state is SessionState.CLOSED:
