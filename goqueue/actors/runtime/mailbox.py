@@ -211,7 +211,11 @@ class Mailbox:
         if self.counts.depth or self._news or (deadline is not None and deadline <= now):
             await trio.lowlevel.checkpoint()
         else:
-            await self._sleep(deadline)
+            if deadline is not None and deadline < self._alarm_at:
+                self._alarm_at = deadline
+                self._alarm_set.set()
+            self.idle = True
+            await trio.lowlevel.wait_task_rescheduled(self._rise)
         batch: list[Letter] = []
         self._take_letters(batch, batch_max)
         return batch
@@ -220,13 +224,6 @@ class Mailbox:
         news = [(sender, value) for (sender, _), value in self._news.items()]
         self._news.clear()
         return news
-
-    async def _sleep(self, deadline: float | None) -> None:
-        if deadline is not None and deadline < self._alarm_at:
-            self._alarm_at = deadline
-            self._alarm_set.set()
-        self.idle = True
-        await trio.lowlevel.wait_task_rescheduled(self._rise)
 
     def _rise(self, _: object) -> trio.lowlevel.Abort:
         """The actor is cancelled while it sleeps."""

@@ -5,6 +5,7 @@ gets an error, and whether its request was handled is not known: callers that kn
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 import trio
@@ -109,7 +110,8 @@ class Link:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
-                await self._read(on_go_away)
+                with suppress(ConnectionLost, ProtocolError):
+                    await self._read(on_go_away)
                 nursery.cancel_scope.cancel()
         finally:
             self._session.close()
@@ -271,7 +273,7 @@ class Link:
         await self._transport.aclose()
 
     async def _read(self, on_go_away: Callable[[], None]) -> None:
-        while (frame := await self._receive()) is not None:
+        while (frame := await self._transport.receive()) is not None:
             event = self._session.receive(frame)
             if isinstance(event, AnswerReceived):
                 self._settle(event.correlation, event.answer)
@@ -282,12 +284,6 @@ class Link:
                 on_go_away()
             elif isinstance(event, SessionClosed):
                 return
-
-    async def _receive(self) -> bytes | None:
-        try:
-            return await self._transport.receive()
-        except (ConnectionLost, ProtocolError):
-            return None
 
     def _settle(self, correlation: int, outcome: Answer | GoQueueError) -> None:
         on_answer = self._pending.pop(correlation, None)
