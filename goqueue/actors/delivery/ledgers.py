@@ -298,19 +298,18 @@ class Ledgers:
         return written
 
     def apply(self, written: Sequence["WrittenChange"], now: float) -> None:
-        for change in written:
-            self._apply(change, now)
+        for here, entries, renewed in written:
+            for producer_id in renewed:
+                here.written.take_producer(producer_id)
+            self._apply(here, entries, now)
+            here.written.number += len(renewed) + len(entries)
 
-    def _apply(self, change: "WrittenChange", now: float) -> None:
-        here, written = change.here, change.here.written
-        for producer_id in change.renewed:
-            written.take_producer(producer_id)
-        brings_deadlines = False
-        for entry in change.entries:
-            written.ledger.apply(entry, now)
+    def _apply(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
+        ledger, brings_deadlines = here.ledger, False
+        for entry in entries:
+            ledger.apply(entry, now)
             here.removals += isinstance(entry, TAKING_AWAY)
             brings_deadlines = brings_deadlines or not isinstance(entry, WITHOUT_DEADLINES)
-        written.number += len(change.renewed) + len(change.entries)
         if brings_deadlines:
             self._note_deadline(here)
         if here.listener is not None:

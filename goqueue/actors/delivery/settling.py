@@ -49,6 +49,9 @@ class GroupSettling:
 
     @defers(SettleRuns)
     async def gather(self, message: SettleRuns, reply: Reply[AttemptRuns]) -> None:
+        self.gather_at_once(message, reply)
+
+    def gather_at_once(self, message: SettleRuns, reply: Reply[AttemptRuns]) -> None:
         self._gathered.append(Asked(message, reply))
 
     def settle_gathered(self) -> None:
@@ -82,7 +85,7 @@ class GroupSettling:
     def _note_acked(self, decided: Sequence[Decided]) -> None:
         """One duration for each delivery of which the last message was acked just now."""
         for here, _, _, _, delivery in decided:
-            if delivery is not None and not delivery.size:
+            if delivery is not None and not delivery.leases.size:
                 self._note_ended(here, delivery)
 
     def _note_ended(self, here: GroupHere, delivery: Delivery) -> None:

@@ -53,8 +53,9 @@ class SettleOutcome:
     error: GoQueueError | None = None
 
     def check(self) -> None:
-        error = self.first_error()
-        if error is not None:
+        if self.error is not None or self.stale:
+            error = self.first_error()
+            assert error is not None
             raise error
 
     def first_error(self) -> GoQueueError | None:

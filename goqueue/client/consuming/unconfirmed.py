@@ -87,6 +87,8 @@ class Unconfirmed:
     # The settlements
 
     def _collected(self) -> list[Saying]:
+        if not self._acks and not self._begun:
+            return []
         acks, self._acks = self._acks, []
         begun, self._begun = self._begun, []
         return [*self._sayings(ACK, acks), *self._sayings(BEGIN, begun)]

@@ -230,10 +230,10 @@ class Deliveries:
         """As `take`, for one run that was settled: without sets, as most settlements are for one message."""
         delivery = self._deliveries[nonce]
         taken = delivery.leases.discard(run, self.deadlines.drop)
-        assert taken == run.size, f"not all of {run} were out"
+        assert taken == run.last - run.first + 1, f"not all of {run} were out"
         self._held[delivery.member].count -= taken
         delivery.settled.note_run(settled, run)
-        if not delivery.size:
+        if not delivery.leases.size:
             self._close_if_empty(nonce)
 
     def take_within(self, first: Offset, last: Offset) -> None:
