@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Annotated, Any, TypeAlias, cast
 from uuid import uuid4
 
@@ -20,7 +21,7 @@ from goqueue.core.groups.subscription import Subscription
 from goqueue.core.names import check_group_name
 from goqueue.http.members.polling import Poll, PollRequest, assignment_in_json
 from goqueue.http.members.seats import Seat
-from goqueue.http.messages.outgoing import Form, message_in_json
+from goqueue.http.messages.outgoing import Form
 from goqueue.http.messages.publishing import PARTLY, error_in_json
 from goqueue.http.routes.groups import GROUP_ERRORS, Start
 from goqueue.http.routes.reading import BYTES_LIMIT, BYTES_MAX, LIMIT, LIMIT_MAX, MessageAnswer
@@ -38,8 +39,6 @@ from goqueue.storage.slices import Slices
 GROUP = "Members"
 POLL_SECONDS, POLL_SECONDS_MAX = 30.0, 60.0
 CLIENT_NAME_MAX = 100
-SHOWN_AT_ONCE = 16
-"""Messages of an answer that are encoded before others may run."""
 
 
 Settings: TypeAlias = Annotated[
@@ -228,15 +227,15 @@ async def _answer(exchange: Exchange, polling: Poll, body: bytes) -> None:
 
 
 async def _polled(polling: Poll, seat: Seat, form: Form) -> bytes:
-    messages, shown, slices = polling.result.messages, list[bytes](), Slices()
-    for begin in range(0, len(messages), SHOWN_AT_ONCE):
-        some = [message_in_json(message, form) for message in messages[begin : begin + SHOWN_AT_ONCE]]
+    messages, at_once = polling.in_json(form), polling.shown_at_once
+    shown, slices = list[bytes](), Slices()
+    while some := list(islice(messages, at_once)):
         shown.append(orjson.dumps(some)[1:-1])
         await slices.step()
     head = orjson.dumps(_membership_in_json(seat))[:-1]
     errors = [
         {"topic": topic, "partition": partition, **error_in_json(error)}
-        for (topic, partition), error in polling.result.errors.items()
+        for (topic, partition), error in polling.errors.items()
     ]
     rest = b',"errors":' + orjson.dumps(errors) + b"}" if errors else b"}"
     return b"".join([head, b',"messages":[', b",".join(shown), b"]", rest])
