@@ -109,9 +109,12 @@ _OF_ONE_MESSAGE = tuple(name for name in PublishQuery.model_fields if name != "a
 
 async def _publish_json(call: HttpCall[PublishQuery, None]) -> Response:
     body = parse_json(await call.exchange.body(JSON_SIZE_MAX))
-    if not isinstance(body, dict) or list(body) != ["messages"] or not isinstance(body["messages"], list):
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(messages, list):
         raise InvalidRequest('the body is {"messages": [{"value": …}]}, and nothing beside')
-    messages = body["messages"]
+    unknown = next((name for name in body if name != "messages"), None)
+    if unknown is not None:
+        raise InvalidRequest(f"there is no field {unknown!r} here, beside messages", fields=[unknown])
     if len(messages) > MESSAGES_MAX:
         raise BodyTooLarge(
             f"there are {len(messages):,} messages; send {MESSAGES_MAX:,} at a time, or each on a line ({NDJSON})",
@@ -131,7 +134,7 @@ async def _publish_body(call: HttpCall[PublishQuery, None]) -> Response:
     value = await call.exchange.body(VALUE_SIZE_MAX)
     told = {name: getattr(query, name) for name in _OF_ONE_MESSAGE if getattr(query, name) is not None}
     if query.headers is not None:
-        told["headers"] = parse_json(query.headers.encode())
+        told["headers"] = parse_json(query.headers.encode(), "the parameter headers")
     _, key, plan = read_message({"value": "", **told}, _now(call))
 
     async def gather(gathering: MessageGathering) -> GatheredMessages:
@@ -168,7 +171,7 @@ async def _published_lines(
     messages, refused = list[Any](), dict[int, GoQueueError]()
     for place, (_, text) in enumerate(lines):
         try:
-            messages.append(parse_json(text))
+            messages.append(parse_json(text, "the line"))
         except GoQueueError as error:
             messages.append(None)
             refused[place] = error
@@ -203,11 +206,12 @@ class _Lines:
             self._exchange.keep(len(self._rest))
             part = await self._exchange.next_part()
             self._is_over = not part
-            filled = [line for line in self._cut(part) if line.text.strip()]
+            filled = self._cut(part)
             self._ready = iter([filled[at : at + LINES_MAX] for at in range(0, len(filled), LINES_MAX)])
 
     def _cut(self, part: bytes) -> list[BodyLine]:
-        """The lines that end in this part. A long line in many parts is not copied for each of them."""
+        """The lines that end in this part and are not empty. A long line in many parts is not copied for each of
+        them."""
         self._rest += part
         if len(self._rest) > JSON_SIZE_MAX + len(part):
             raise BodyTooLarge(f"a line has at most {JSON_SIZE_MAX:,} bytes", limit=JSON_SIZE_MAX)
@@ -215,7 +219,8 @@ class _Lines:
             return []
         texts = bytes(self._rest).split(b"\n")
         self._rest = bytearray(texts.pop() if part else b"")
-        lines = [BodyLine(self._number + place, text) for place, text in enumerate(texts, 1)]
+        numbered = enumerate(texts, self._number + 1)
+        lines = [BodyLine(number, text) for number, text in numbered if text and not text.isspace()]
         self._number += len(texts)
         return lines
 
@@ -236,9 +241,11 @@ class _Reports:
             if result and "code" in result
         ]
         published = len(lines) - len(failed)
+        repeated = sum(bool(result and result.get("repeated")) for result in done.results)
         self._published += published
         self._statuses |= done.statuses
-        await self._write({"first": lines[0].number, "published": published, "failed": failed})
+        told = {"first": lines[0].number, "published": published, "failed": failed}
+        await self._write(told | ({"repeated": repeated} if repeated else {}))
 
     async def add_error(self, error: GoQueueError) -> None:
         self._statuses.add(status_of(error))

@@ -32,7 +32,7 @@ OCTETS = {"content-type": "application/octet-stream"}
         ({"messages": []}, {"content-type": "application/vnd.kafka.binary.v2+json"}, 415, "is Kafka's"),
         ({"messages": []}, {"content-encoding": "gzip"}, 415, "Content-Encoding"),
         ({"records": [{"value": "v"}]}, {}, 400, '{"messages"'),
-        ({"messages": [], "acks": 1}, {}, 400, '{"messages"'),
+        ({"messages": [], "acks": 1}, {}, 400, "no field 'acks'"),
         (b"{", {}, 400, "not JSON"),
         (b"", {}, 400, "not JSON"),
         ([], {}, 400, '{"messages"'),
