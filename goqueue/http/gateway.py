@@ -31,7 +31,7 @@ from goqueue.http.routing.topics import TopicNames
 from goqueue.http.server.budget import ByteBudget
 from goqueue.http.server.connection import ENDINGS, Budgets, HttpConnection
 from goqueue.http.server.errors import Bug, InvalidRequest, MethodNotAllowed, Overloaded, WrongServer, status_of
-from goqueue.http.server.exchange import Exchange, Response
+from goqueue.http.server.exchange import Exchange, Response, whole_answer
 from goqueue.http.server.machine import Head, Headers
 from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers, refusal_of
 from goqueue.net.wire.errors import HandshakeRefused
@@ -91,6 +91,15 @@ class Gateway:
             client.session.close()
             if self.is_leaving and not self._clients:
                 self._all_gone.set()
+
+    def make_room(self) -> bool:
+        """End the connection that has waited longest for a request, if one does: a client that is there now goes
+        before one that may come back."""
+        return any(connection.yield_place() for connection in self._clients)
+
+    def farewell(self, reason: str) -> bytes:
+        """What a connection hears for which there is no place."""
+        return whole_answer(refusal(f"{next(self._numbers):x}-1", Overloaded(reason)))
 
     async def drain(self) -> None:
         """Idle connections end now, long polls are answered at once, streams end; others have their answer."""

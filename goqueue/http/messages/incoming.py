@@ -31,8 +31,8 @@ FIELDS = (
 KNOWN_FIELDS = frozenset({*FIELDS, *OTHER_NAMES})
 HEADERS_MAX = 16_384
 """Limit of the headers of a message, before they are looked at; more never fit into their size."""
-AT_ONCE = 500
-"""Messages that are read before others may run."""
+AT_ONCE = 100
+"""Messages that are read before others may run. Those that are refused take the longest."""
 VALUE_FIELDS, KEY_FIELDS = ("value", "value_base64", "value_json"), ("key", "key_base64")
 
 Result: TypeAlias = dict[str, Any]
@@ -128,7 +128,7 @@ class MessageGathering:
         try:
             self.add_read(place, *read_message(message, self._now))
         except GoQueueError as error:
-            self._refused[place] = error
+            self._refused[place] = untraced(error)
 
     def add_read(self, place: int, value: bytes | None, key: bytes | None, plan: SendPlan) -> None:
         name = plan.name or self._name_at(place)
@@ -159,6 +159,13 @@ class MessageGathering:
         if portion is None:
             portion = self._portions[number] = PartitionPortion(self._plain)
         return portion
+
+
+def untraced(error: GoQueueError) -> GoQueueError:
+    """An error that is kept as what became of a message. Its tracebacks would keep the frame that keeps it, in a
+    circle: thousands of them are much work for the garbage collector."""
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
 
 
 def read_message(message: object, now: Microseconds) -> tuple[bytes | None, bytes | None, SendPlan]:

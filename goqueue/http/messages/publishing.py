@@ -46,12 +46,15 @@ class PublishRun:
         self._topic = topic
         self._acks = acks
         self._waiting: dict[int, deque[OutBatch]] = {}
-        for place, error in gathered.refused.items():
-            self._refuse([place], error)
+        self._refused = gathered.refused
         for number, portion in gathered.portions.items():
             self._waiting[number] = deque(_batches(portion.chunks))
 
     async def run(self) -> None:
+        slices = Slices()
+        for place, error in self._refused.items():
+            self._refuse([place], error)
+            await slices.step()
         with trio.move_on_after(PUBLISH_SECONDS):
             while self._waiting and not self.topic_is_gone:
                 await self._round()

@@ -9,7 +9,13 @@ from pydantic import ConfigDict, Field
 from goqueue.client.producing.content import acks_of
 from goqueue.core.names import check_publishable
 from goqueue.errors import GoQueueError, UnknownPartition
-from goqueue.http.messages.incoming import VALUE_FIELDS, GatheredMessages, MessageGathering, read_message
+from goqueue.http.messages.incoming import (
+    VALUE_FIELDS,
+    GatheredMessages,
+    MessageGathering,
+    read_message,
+    untraced,
+)
 from goqueue.http.messages.publishing import PARTLY, PublishRun, error_in_json
 from goqueue.http.routes.topics import TOPIC_ERRORS, idempotency_key
 from goqueue.http.routing.answers import json_response, retry_headers
@@ -18,6 +24,7 @@ from goqueue.http.routing.route import NDJSON, OCTETS, Body, HttpCall, Model, Ro
 from goqueue.http.server.errors import BodyTooLarge, InvalidRequest, status_of
 from goqueue.http.server.exchange import JSON, Exchange, Response
 from goqueue.net.wire.messages import DescribeTopics, Produce
+from goqueue.storage.slices import Slices
 
 GROUP = "Messages"
 MESSAGES_MAX = 10_000
@@ -168,13 +175,14 @@ async def _publish_lines(call: HttpCall[PublishQuery, None]) -> None:
 async def _published_lines(
     call: HttpCall[PublishQuery, None], lines: Sequence["BodyLine"], first: int, name: str | None
 ) -> PublishRun:
-    messages, refused = list[Any](), dict[int, GoQueueError]()
+    messages, refused, slices = list[Any](), dict[int, GoQueueError](), Slices()
     for place, (_, text) in enumerate(lines):
         try:
             messages.append(parse_json(text, "the line"))
         except GoQueueError as error:
             messages.append(None)
-            refused[place] = error
+            refused[place] = untraced(error)
+            await slices.step()
     return await _published(call, messages, name, first, refused)
 
 
