@@ -61,9 +61,9 @@ async def test_whoever_has_a_request_gets_the_place_of_those_who_have_none(autoj
         for stream in crowd[5:]:
             await stream.send_all(b"GET /heal")
         await trio.testing.wait_all_tasks_blocked()
-        for _ in range(10):
+        for _ in range(3):
             assert (await answer_to(await network.connect(HOST, PORT), PROBE)).startswith(b"HTTP/1.1 200 ")
-            await trio.testing.wait_all_tasks_blocked()
+            await trio.sleep(2)
         assert await crowd[0].receive_some(1) == b"", "the oldest, without a word"
         for stream in crowd[1:5]:
             assert (await answer_to(stream, PROBE)).startswith(b"HTTP/1.1 200 "), "no more than needed"
