@@ -58,7 +58,7 @@ async def test_whoever_has_a_request_gets_the_place_of_those_who_have_none(autoj
     network = SimulatedNetwork()
     async with a_broker(network, connections_max=10):
         crowd = [await network.connect(HOST, PORT) for _ in range(10)]
-        for stream in crowd[5:]:
+        for stream in [crowd[0], *crowd[5:]]:
             await stream.send_all(b"GET /heal")
         await trio.testing.wait_all_tasks_blocked()
         for _ in range(3):

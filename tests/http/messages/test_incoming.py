@@ -4,9 +4,11 @@ from typing import Any
 
 import orjson
 import pytest
+from trio.testing import MockClock
 
+from goqueue.core.sending.partitioner import Partitioner
 from goqueue.errors import GoQueueError, TooLarge
-from goqueue.http.messages.incoming import read_message
+from goqueue.http.messages.incoming import MessageGathering, read_message
 from goqueue.http.routing.reading import EXACT_SIZE_MAX, parse_json
 from goqueue.http.server.errors import InvalidRequest
 from tests.steps import steps_of
@@ -69,6 +71,15 @@ def test_a_message_of_many_unknown_fields_costs_no_more_than_one_of_a_few() -> N
         return steps_of(refuse)
 
     assert read(10_000) < 2 * read(10)
+
+
+async def test_refusals_keep_no_frames(autojump_clock: MockClock) -> None:
+    """Thousands of them in circles with the frames that made them would stop the broker at the next collection."""
+    messages: list[Any] = [7, {}, {"value": 1}, {"value_base64": "!"}, {"value": "x", "deliver_at": "soon"}]
+    gathered = await MessageGathering(0, Partitioner(1, 0)).gather(messages)
+    assert len(gathered.refused) == len(messages)
+    for error in gathered.refused.values():
+        assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
 
 
 def test_both_spellings_of_a_field_are_known_and_not_both_at_once() -> None:

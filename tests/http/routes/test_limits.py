@@ -37,6 +37,7 @@ OCTETS = {"content-type": "application/octet-stream"}
         (b"", {}, 400, "not JSON"),
         ([], {}, 400, '{"messages"'),
         ({"messages": {}}, {}, 400, '{"messages"'),
+        ({"messages": [], **{str(number): 1 for number in range(200_000)}}, {}, 400, "no field '0'"),
         ({"messages": []}, {"idempotency-key": "k" * 121}, 400, "Idempotency-Key"),
         ({"messages": []}, {"idempotency-key": ""}, 400, "Idempotency-Key"),
     ],
