@@ -8,7 +8,7 @@ Messages, batches and their delivery refer to each other in a circle. It is cut 
 a busy consumer leaves nothing to the garbage collector.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goqueue.client.consuming.names import DeliveredNames
