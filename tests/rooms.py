@@ -55,6 +55,11 @@ ROOMS: Mapping[str, str] = {
     "core/metadata": "core/topics core/groups",
     "core/security": "core",
     "core/schemas": "core",
+    "core/schemas/compatibility/reading": "core/schemas",
+    "core/schemas/compatibility/comparing": "core/schemas/compatibility/reading",
+    "core/schemas/compatibility": (
+        "core/schemas core/schemas/compatibility/reading core/schemas/compatibility/comparing"
+    ),
     "core/schemas/reading": "core/schemas",
     "core/schemas/validation": "core/records core/topics core/schemas core/schemas/reading",
     "storage": "",
@@ -95,14 +100,14 @@ ROOMS: Mapping[str, str] = {
     "actors/node": "actors/runtime actors/statistics actors/metadata actors/registry actors/delays actors/topics "
     "actors/deadletters actors/groups",
     "actors/front": "actors/runtime actors/statistics actors/delivery actors/delays actors/partition actors/topics "
-    "actors/deadletters actors/groups actors/node",
+    "actors/deadletters actors/groups actors/registry actors/node",
     "http/server": "",
     "http/routing": "http/server",
     "http/messages": "http/server http/routing",
     "http/members": "http/server http/messages",
     "http/metrics": "",
     "http/routes/registry": "http/server http/routing",
-    "http/routes": "http/server http/routing http/messages http/members http/metrics http/routes/registry",
+    "http/routes": "http/server http/routing http/messages http/members http/metrics",
     "http": "http/server http/routing http/members http/metrics http/routes",
     "cli/program": "",
     "cli/messages": "cli/program",
@@ -111,6 +116,7 @@ ROOMS: Mapping[str, str] = {
     "cli/bench": "cli/program",
     "cli/spark": "cli/program",
     "cli/top": "cli/program",
+    "cli/schema": "cli/program",
     "cli": "cli/program cli/messages cli/backup",
     "spark/json": "",
     "spark": "spark/json",

@@ -14,6 +14,7 @@ from goqueue.client.client import Client as TrioClient
 from goqueue.client.client import connect as connect_in_trio
 from goqueue.client.consuming.options import CALLBACKS
 from goqueue.client.link.address import address_of
+from goqueue.client.link.entering import entered_by
 from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.intake import Intake
 from goqueue.client.producing.options import ProducerOptions
@@ -102,8 +103,8 @@ class Client:
         self, topic: str, *, schema: AnySchema = None, register: bool = True, **options: Unpack[ProducerOptions]
     ) -> Producer | TypedProducer[Any]:
         """The fast way to publish: `with client.producer("orders") as producer`."""
-        make: Any = self._inner.producer
-        producer: Any = ask_now(self._host, make, topic, schema=schema, register=register, **options)
+        make: Any = partial(self._inner.producer, topic, schema=schema, register=register, **options)
+        producer: Any = ask_now(self._host, make)
         if not isinstance(producer, TrioTypedProducer):
             return Producer(self._host, producer, self._shortcut)
         return TypedProducer(self._host, Producer(self._host, producer.producer, self._shortcut), producer)
@@ -164,6 +165,9 @@ class Client:
     dismiss = forwarded(TrioClient.dismiss)
 
 
+@entered_by(
+    "with goqueue.blocking.connect() as client", "asyncio has goqueue.aio.connect, Trio has goqueue.connect"
+)
 class Connecting:
     """What `connect` gives: enter it to have a client."""
 

@@ -14,12 +14,12 @@ from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.registry.board import SchemaBoard
 from goqueue.actors.registry.requests import ChangeSettings, Delete, Register, ResetSettings
 from goqueue.core.schemas import refusals
-from goqueue.core.schemas.changing import Change
+from goqueue.core.schemas.changing import SettingsChange
 from goqueue.core.schemas.comparing import Found
 from goqueue.core.schemas.registering import look_up
 from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.schema import Reference, Schema, SchemaType, SchemaVersion
-from goqueue.core.schemas.settings import OwnSettings
+from goqueue.core.schemas.settings import DEFAULTS, EffectiveSettings, OwnSettings
 from goqueue.core.schemas.stored import Subject
 from goqueue.core.schemas.subjects import check_subject_name
 from goqueue.core.schemas.text import invalid
@@ -65,8 +65,9 @@ async def change_settings(session: BrokerSession, request: wire.ChangeSchemaSett
         before = await session.broker.registry.call(
             ResetSettings(subject, config=request.reset_config, mode=request.reset_mode)
         )
-        return _settings(before)
-    return _settings(await session.broker.registry.call(ChangeSettings(Change(subject, *wanted, request.force))))
+        return _settings(subject, before)
+    change = SettingsChange(subject, *wanted, request.force)
+    return _settings(subject, await session.broker.registry.call(ChangeSettings(change)))
 
 
 # One schema
@@ -225,20 +226,35 @@ def _finding(found: Found) -> wire.SchemaFinding:
 
 
 async def read_settings(session: BrokerSession, request: wire.ReadSchemaSettings) -> wire.SchemaSettings:
-    registry = _registry(session)
-    if request.subject is None or request.with_default:
-        held = registry.settings(request.subject)
-        return wire.SchemaSettings(held.level.value, held.normalize, held.mode.value)
-    return _settings(registry.own_settings(request.subject))
+    registry, subject = _registry(session), request.subject
+    if request.with_default:
+        return _held(registry.settings(subject))
+    return _settings(subject, registry.own_settings(subject))
 
 
-def _settings(own: OwnSettings) -> wire.SchemaSettings:
+def _settings(subject: str | None, own: OwnSettings) -> wire.SchemaSettings:
+    """The registry has all settings, whether somebody set them or not."""
+    if subject is None:
+        return _held(own.over(DEFAULTS))
     level, mode = (None if each is None else each.value for each in (own.level, own.mode))
     return wire.SchemaSettings(level, own.normalize, mode)
 
 
+def _held(settings: EffectiveSettings) -> wire.SchemaSettings:
+    return wire.SchemaSettings(settings.level.value, settings.normalize, settings.mode.value)
+
+
 async def count_schemas(session: BrokerSession, _: wire.CountSchemas) -> wire.RegistryCounts:
     return wire.RegistryCounts(*_registry(session).counts())
+
+
+async def fetch_registry(session: BrokerSession, request: wire.FetchRegistry) -> wire.RegistryPiece:
+    pieces = session.registry_pieces
+    if request.number >= len(pieces):
+        raise ProtocolError("the last snapshot of this connection has no such piece of the registry; take another")
+    if request.number == len(pieces) - 1:
+        session.registry_pieces = ()
+    return wire.RegistryPiece(pieces[request.number])
 
 
 def schema_figures(board: SchemaBoard) -> dict[str, Scalar]:
@@ -296,4 +312,5 @@ ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.ReadSchemaSettings: read_settings,
     wire.ChangeSchemaSettings: change_settings,
     wire.CountSchemas: count_schemas,
+    wire.FetchRegistry: fetch_registry,
 }

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from goqueue.actors.registry.work import SchemaWork
 from goqueue.core.schemas.comparing import Found, Rules, comparing
 from goqueue.core.schemas.entries import RegistryEntry
-from goqueue.core.schemas.references import checking_references
-from goqueue.core.schemas.registering import Comparison, comparisons, resolve_content
+from goqueue.core.schemas.references import check_references
+from goqueue.core.schemas.registering import EarlierVersion, comparisons, resolve_content
 from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.schema import Compatibility, Schema, VersionNumber
 from goqueue.core.schemas.subjects import SubjectKey, subject_of_keys, subject_of_values, topic_of
@@ -26,12 +26,13 @@ class SchemaBoard:
         self.work = SchemaWork()
         """All long work on schemas is done by it."""
         self.registry = SchemaRegistry()
-        """As it is durable. Read it between two waits, and change nothing."""
+        """As it is durable: one object for good. Read it between two waits, and change nothing."""
         self.results: Counter[str] = Counter()
         """Registrations by result: `new`, `existing`, or the code of the refusal."""
         self._topics: dict[str, TopicSchemas] = {}
         self._compiled = CompiledSchemas()
         self._subjects: dict[SubjectKey, SubjectSchemas] = {}
+        self._compiled = CompiledSchemas()
 
     def of(self, topic: str) -> TopicSchemas | None:
         """The schemas of a topic; None when it has none."""
@@ -39,9 +40,8 @@ class SchemaBoard:
 
     async def read(self, schema: Schema) -> SchemaContent:
         """A schema that somebody sent; `InvalidSchema` says what is wrong with its text or its references."""
-        content = await self.work.run(reading(schema))
-        await self.work.run(checking_references(content))
-        return content
+        check_references(schema.references)
+        return await self.work.run(reading(schema))
 
     async def check(
         self, subject: str, schema: Schema, version: VersionNumber | None = None
@@ -56,20 +56,22 @@ class SchemaBoard:
 
     def _compared_with(
         self, subject: str, level: Compatibility, version: VersionNumber | None
-    ) -> Sequence[Comparison]:
+    ) -> Sequence[EarlierVersion]:
         if version is None:
             return comparisons(self.registry, subject, level)
         found = self.registry.version(subject, version)
         if level is Compatibility.NONE:
             return ()
-        return [Comparison(found, self.registry.resolved(found.id), level.is_backward, level.is_forward)]
+        return [EarlierVersion(found, self.registry.resolved(found.id), level.is_backward, level.is_forward)]
 
     # For the registry's owner.
 
-    def show(self, entry: RegistryEntry) -> None:
-        """The entry is durable."""
-        for key in self.registry.apply(entry):
+    def show(self, entry: RegistryEntry) -> list[SubjectKey]:
+        """The entry is durable. Returns the subjects whose versions it changed."""
+        changed = self.registry.apply(entry)
+        for key in changed:
             self._show_subject(key)
+        return changed
 
     def _show_subject(self, key: SubjectKey) -> None:
         found = self.registry.find(key)

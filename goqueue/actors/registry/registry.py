@@ -9,6 +9,7 @@ import logging
 import trio
 
 from goqueue.actors.registry.board import SchemaBoard
+from goqueue.actors.registry.copies import SchemaCopies
 from goqueue.actors.registry.registrations import Registrations
 from goqueue.actors.registry.requests import ChangeSettings, Delete, ResetSettings
 from goqueue.actors.runtime.actor import Actor
@@ -18,6 +19,7 @@ from goqueue.core.schemas.deleting import delete_subject, delete_version
 from goqueue.core.schemas.entries import RegistryEntry
 from goqueue.core.schemas.settings import OwnSettings
 from goqueue.environment import WallClock
+from goqueue.storage.directory.schemafiles import SchemaFiles
 from goqueue.storage.directory.storedschemas import StoredSchemas
 from goqueue.storage.log.volume import Volume
 
@@ -32,6 +34,7 @@ class Registry(Actor):
         self._board = board
         self._opened: StoredSchemas | None = None
         self._registrations: Registrations | None = None
+        self._copies = SchemaCopies(SchemaFiles(volume, data), board.registry)
         self._grown = trio.Event()
 
     async def start(self) -> None:
@@ -39,10 +42,11 @@ class Registry(Actor):
         for report in self._opened.reports:
             logger.warning("%s", report)
         self._board.show(self._opened.registry.snapshot())
-        self._registrations = Registrations(self._opened.registry, self._board, self._write, self._commit)
+        self._registrations = Registrations(self._opened, self._board, self._clock, self._commit)
         self.add_parts(self._registrations)
         self.background(self._registrations.run)
         self.background(self._shrink, endless=True)
+        self.background(self._copies.keep, endless=True)
 
     @property
     def _stored(self) -> StoredSchemas:
@@ -54,7 +58,8 @@ class Registry(Actor):
 
     async def _commit(self) -> None:
         for entry in await self._stored.commit():
-            self._board.show(entry)
+            for key in self._board.show(entry):
+                self._copies.note(key)
         if self._stored.has_grown:
             self._grown.set()
 
@@ -73,6 +78,7 @@ class Registry(Actor):
 
     async def stop(self) -> None:
         await self._stored.close()
+        await self._copies.end()
 
     def close(self) -> None:
         if self._opened is not None:
@@ -81,21 +87,25 @@ class Registry(Actor):
     @answers(Delete)
     async def delete(self, message: Delete) -> tuple[int, ...]:
         registry, name = self._stored.registry, message.subject
-        if message.version is None:
-            entry = delete_subject(registry, name, permanent=message.permanent)
-        else:
-            entry = delete_version(registry, name, message.version, permanent=message.permanent)
-        await self._write(entry)
+        async with self._stored.changing():
+            if message.version is None:
+                entry = delete_subject(registry, name, permanent=message.permanent)
+            else:
+                entry = delete_version(registry, name, message.version, permanent=message.permanent)
+            await self._write(entry)
         return tuple(entry["versions"])
 
     @answers(ChangeSettings)
     async def change_settings(self, message: ChangeSettings) -> OwnSettings:
-        await self._write(change(self._stored.registry, message.change))
-        return self._stored.registry.own_settings(message.change.subject)
+        registry = self._stored.registry
+        async with self._stored.changing():
+            await self._write(change(registry, message.change))
+            return registry.own_settings(message.change.subject)
 
     @answers(ResetSettings)
     async def reset_settings(self, message: ResetSettings) -> OwnSettings:
         registry = self._stored.registry
-        before = registry.own_settings(message.subject)
-        await self._write(reset(registry, message.subject, config=message.config, mode=message.mode))
+        async with self._stored.changing():
+            before = registry.own_settings(message.subject)
+            await self._write(reset(registry, message.subject, config=message.config, mode=message.mode))
         return before

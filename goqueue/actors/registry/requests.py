@@ -6,7 +6,7 @@ Who only reads asks nobody: see board.py.
 from dataclasses import dataclass
 
 from goqueue.actors.runtime.messages import Request
-from goqueue.core.schemas.changing import Change
+from goqueue.core.schemas.changing import SettingsChange
 from goqueue.core.schemas.schema import Schema, SchemaId, SchemaVersion, VersionNumber
 from goqueue.core.schemas.settings import OwnSettings
 
@@ -44,7 +44,7 @@ class Delete(Request[tuple[VersionNumber, ...]]):
 class ChangeSettings(Request[OwnSettings]):
     """Answered with the settings of its own that the subject has now."""
 
-    change: Change
+    change: SettingsChange
 
 
 @dataclass(frozen=True, slots=True)

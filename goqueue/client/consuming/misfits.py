@@ -23,10 +23,11 @@ class Says(Protocol):
 
 
 class Misfits:
-    def __init__(self, settling: Says, spawn: Callable[..., object]) -> None:
-        """`spawn` runs a task beside the program."""
+    def __init__(self, settling: Says, spawn: Callable[..., object], on_room: Callable[[], None]) -> None:
+        """`spawn` runs a task beside the program. `on_room` is told when there is room for other messages."""
         self._settling = settling
         self._spawn = spawn
+        self._on_room = on_room
         self._under_way = 0
         self._has_ended = trio.Event()
 
@@ -56,6 +57,7 @@ class Misfits:
         finally:
             self._under_way -= 1
             self._has_ended.set()
+            self._on_room()
 
     async def flush(self) -> None:
         """Wait until every reject is decided."""

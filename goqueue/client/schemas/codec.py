@@ -7,9 +7,11 @@ that it lacks gets its default, one that the type does not know is passed over.
 from typing import Any, Protocol
 
 from goqueue.client.schemas.source import AnySchema, SchemaSource, is_type, source_of
+from goqueue.core.schemas.validation.framing import WrongFraming, unframed
+from goqueue.errors import SchemaMisfit
 
-FRAME_SIZE = 5
-"""Confluent's clients write a byte 0 and a schema's id of 4 bytes before a value. No JSON begins with that byte."""
+FRAMES = (b"\0", b"\1")
+"""The first byte of values in Confluent's frame. No JSON begins so."""
 
 
 class Codec(Protocol):
@@ -28,15 +30,23 @@ class Codec(Protocol):
         """`SchemaMisfit` when it is not JSON, or does not fit."""
 
 
-def codec_of(schema: AnySchema) -> Codec:
+def codec_of(schema: AnySchema, *, reads: bool = True) -> Codec:
+    """One that only writes leaves it to the registry whether JSON is a schema."""
     if is_type(schema):
         from goqueue.client.schemas.models import ModelCodec  # noqa: PLC0415 (pydantic takes a tenth of a second)
 
         return ModelCodec(schema)
     from goqueue.client.schemas.jsonvalues import JsonCodec  # noqa: PLC0415 (programs without schemas do without)
 
-    return JsonCodec(source_of(schema))
+    return JsonCodec(source_of(schema), reads=reads)
 
 
 def body_in(codec: Codec, value: bytes) -> Any:
-    return codec.decode(value[FRAME_SIZE:] if value[:1] == b"\0" else value)
+    return codec.decode(_unwrapped(value) if value[:1] in FRAMES else value)
+
+
+def _unwrapped(value: bytes) -> bytes:
+    try:
+        return unframed(value).payload
+    except WrongFraming as error:
+        raise SchemaMisfit(str(error)) from None

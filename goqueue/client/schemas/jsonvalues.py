@@ -2,25 +2,29 @@
 
 from typing import Any
 
-import jsonschema_rs
-
 from goqueue.client.link.arguments import refusal
 from goqueue.client.schemas.source import SchemaSource, misfit
 from goqueue.core.records.jsonvalue import json_bytes, value_of_json
+from goqueue.core.records.record import VALUE_SIZE_MAX
+from goqueue.core.schemas.schema import ResolvedSchema
+from goqueue.core.schemas.text import finished
+from goqueue.core.schemas.validation.bounds import ValueBounds
+from goqueue.core.schemas.validation.compiling import compile_schema
+from goqueue.core.schemas.validation.explaining import Fault
 from goqueue.errors import InvalidMessage, SchemaMisfit
 
 
 class JsonCodec:
-    """Values are what the JSON says. Their schema is the registry's to judge, and the consumer's own to hold to."""
+    """The broker holds what is written to the schema; this holds what is read to it."""
 
     name = "value of its schema"
 
-    def __init__(self, source: SchemaSource) -> None:
+    def __init__(self, source: SchemaSource, *, reads: bool = True) -> None:
         self.source = source
-        self._validator = _validator_of(source)
+        self._held = JsonHeld(source) if reads else None
 
     def encode(self, value: Any) -> bytes:
-        """Compact JSON. Whether it fits the schema is the broker's word."""
+        """Compact JSON."""
         try:
             return json_bytes(value)
         except InvalidMessage as error:
@@ -31,21 +35,32 @@ class JsonCodec:
             value = value_of_json(data)
         except ValueError as error:
             raise SchemaMisfit(f"the value is no JSON: {error}") from None
-        if not self._validator.is_valid(value):
-            raise misfit(self.name, self._fault_in(value))
+        fault = self._held and self._held.fault_in(value)
+        if fault:
+            raise misfit(self.name, fault)
         return value
 
-    def _fault_in(self, value: Any) -> str:
-        error = next(iter(self._validator.iter_errors(value)))
-        place = "/".join(map(str, error.instance_path))
-        return f"#/{place}: {error.message}"
+
+class JsonHeld:
+    """Holds values to a schema, which stands alone."""
+
+    def __init__(self, source: SchemaSource) -> None:
+        for reference in source.references:
+            raise refusal(
+                f"the schema refers to {reference.subject}; put what it needs below $defs, or give a type"
+            )
+        self._validator = compile_schema(ResolvedSchema(source.text))
+        self._bounds = ValueBounds.of(VALUE_SIZE_MAX, self._validator.cost)
+
+    def fault_in(self, value: Any) -> str:
+        """What is wrong with it; empty when it fits."""
+        if self._bounds.is_too_deep(value):
+            return f"it is more than {self._validator.cost.depth_max} levels deep"
+        if self._validator.is_valid(value):
+            return ""
+        fault = finished(self._validator.explain(value))
+        return "it would take too long to find out why" if fault is None else _told(fault)
 
 
-def _validator_of(source: SchemaSource) -> Any:
-    schema = value_of_json(source.text.encode())
-    try:
-        return jsonschema_rs.validator_for(
-            schema, offline=True, validate_formats=False, pattern_options=jsonschema_rs.RegexOptions(), mask="it"
-        )
-    except jsonschema_rs.ValidationError as error:
-        raise refusal(f"the schema is no JSON Schema: {error}") from None
+def _told(fault: Fault) -> str:
+    return f"{fault.path}: {fault.keyword} {fault.limit}".rstrip()

@@ -7,10 +7,8 @@ from goqueue.client.link.arguments import check_flag
 from goqueue.client.schemas.codec import codec_of
 from goqueue.client.schemas.registry import SchemaQuestions
 from goqueue.client.schemas.source import AnySchema, RegisteredSchema
+from goqueue.core.schemas.validation.framing import SCHEMA_ID_HEADER
 from goqueue.errors import Closed, InvalidMessage, PublishFailed, SchemaMisfit, UnknownSchema, UnknownSubject
-
-SCHEMA_ID_HEADER = "schema-id"
-"""The id of a value's schema, in decimal."""
 
 
 class Encoded(NamedTuple):
@@ -28,7 +26,7 @@ class Encoded(NamedTuple):
 class Outgoing:
     def __init__(self, topic: str, schema: AnySchema, register: bool) -> None:
         self.subject = f"{topic}-value"
-        self._codec = codec_of(schema)
+        self._codec = codec_of(schema, reads=False)
         self._registers = check_flag("register", register)
         self._schema: RegisteredSchema | None = None
         self._headers: Mapping[str, bytes] = {}
@@ -39,7 +37,8 @@ class Outgoing:
         self._headers = {SCHEMA_ID_HEADER: b"%d" % found.id}
 
     async def _registered(self, questions: SchemaQuestions) -> RegisteredSchema:
-        return (await questions.register(self.subject, self._codec.source)).registered
+        registered, _ = await questions.register(self.subject, self._codec.source)
+        return registered
 
     async def _found(self, questions: SchemaQuestions) -> RegisteredSchema:
         try:

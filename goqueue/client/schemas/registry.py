@@ -14,7 +14,16 @@ from goqueue.client.schemas.source import (
     references_of,
     source_of,
 )
-from goqueue.core.schemas.schema import Compatibility, Mode, Reference, SchemaId, SchemaType, VersionNumber
+from goqueue.core.schemas.schema import (
+    Compatibility,
+    Mode,
+    Reference,
+    ResolvedSchema,
+    SchemaId,
+    SchemaType,
+    VersionNumber,
+)
+from goqueue.errors import UnknownSubject
 from goqueue.net.wire import schemas as wire
 from goqueue.net.wire.fields import U32_MAX
 from goqueue.net.wire.kinds import Answer, Request
@@ -24,6 +33,8 @@ ItemT = TypeVar("ItemT")
 AnyVersion: TypeAlias = VersionNumber | str
 LATEST = "latest"
 SUBJECT_LENGTH_MAX = 1_024
+NONE_OF_ITS_OWN = (40408, 40409)
+"""The error codes of a reset of what a subject does not have."""
 TYPES, LEVELS, MODES = ([each.value for each in kind] for kind in (SchemaType, Compatibility, Mode))
 
 
@@ -60,14 +71,6 @@ class RegistryCaller(Protocol):
     async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """A registered schema, and whether it was new to its subject."""
-
-    registered: RegisteredSchema
-    is_new: bool
-
-
 class SchemaQuestions:
     def __init__(self, client: RegistryCaller) -> None:
         self._client = client
@@ -83,7 +86,8 @@ class SchemaQuestions:
         force: bool = False,
         schema_id: SchemaId | None = None,
         version: VersionNumber | None = None,
-    ) -> Registration:
+    ) -> tuple[RegisteredSchema, bool]:
+        """The version with this schema, and whether it was made."""
         request = wire.RegisterSchema(
             _subject(subject),
             _body_of(source),
@@ -93,7 +97,7 @@ class SchemaQuestions:
             None if version is None else check_whole("version", version, 1, U32_MAX),
         )
         answer = await self._client.call(request, wire.SchemaRegistered)
-        return Registration(_registered(answer.described), answer.is_new)
+        return _registered(answer.described), answer.is_new
 
     async def find(self, subject: str, source: SchemaSource, *, deleted: bool = False) -> RegisteredSchema:
         request = wire.LookUpSchema(_subject(subject), _body_of(source), deleted=check_flag("deleted", deleted))
@@ -134,6 +138,20 @@ class SchemaQuestions:
         answer = await self._client.call(request, wire.SchemaChecked)
         found = [SchemaFinding(*each) for each in answer.findings]
         return SchemaFindings(found, answer.level, is_compatible=answer.is_compatible)
+
+    async def resolved(self, source: SchemaSource) -> ResolvedSchema:
+        """With all that its references name, and theirs. What several name is one object."""
+        return await self._resolved(source, {})
+
+    async def _resolved(self, source: SchemaSource, known: dict[Reference, ResolvedSchema]) -> ResolvedSchema:
+        named = list[tuple[str, ResolvedSchema]]()
+        for each in source.references:
+            place = Reference("", each.subject, each.version)
+            if place not in known:
+                found = await self.get(each.subject, each.version, deleted=True)
+                known[place] = await self._resolved(source_to_register(found), known)
+            named.append((each.name, known[place]))
+        return ResolvedSchema(source.text, SchemaType(source.type), tuple(named))
 
     # Subjects and versions, page by page
 
@@ -194,10 +212,19 @@ class SchemaQuestions:
         await self._client.call(request, wire.SchemaSettings)
 
     async def reset(self, subject: str | None, *, config: bool = False, mode: bool = False) -> None:
-        """Take back what the subject has of its own."""
+        """Take back what the subject has of its own, if it has any."""
         name = None if subject is None else _subject(subject)
-        request = wire.ChangeSchemaSettings(name, reset_config=config, reset_mode=mode)
-        await self._client.call(request, wire.SchemaSettings)
+        if config:
+            await self._reset(wire.ChangeSchemaSettings(name, reset_config=True))
+        if mode:
+            await self._reset(wire.ChangeSchemaSettings(name, reset_mode=True))
+
+    async def _reset(self, request: wire.ChangeSchemaSettings) -> None:
+        try:
+            await self._client.call(request, wire.SchemaSettings)
+        except UnknownSubject as error:
+            if error.error_code not in NONE_OF_ITS_OWN:
+                raise
 
 
 def source_to_register(

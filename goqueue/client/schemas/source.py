@@ -7,6 +7,7 @@ A type's schema says what its objects look like once they are written, and its o
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from reprlib import repr as shortened
+from types import UnionType
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from goqueue.net.wire.fields import U32_MAX
 
 AnySchema: TypeAlias = Any
 """JSON as text or bytes, a dict or a bool, a `RegisteredSchema`, or a type: a pydantic model, a dataclass."""
-WrittenSchema: TypeAlias = "str | bytes | Mapping[str, Any] | bool | RegisteredSchema"
+WrittenSchema: TypeAlias = "str | bytes | Mapping[str, Any] | bool | RegisteredSchema | UnionType"
 """A schema that is JSON, or a type that no `type[…]` describes."""
 AnyReference: TypeAlias = Reference | tuple[str, str, int] | Mapping[str, Any]
 """`name` is what `$ref` says, and stands for that version of a subject."""

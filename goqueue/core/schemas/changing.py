@@ -13,7 +13,7 @@ from goqueue.core.schemas.subjects import check_subject_name
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingsChange:
     """What is None stays as it is."""
 
     subject: str | None = None
@@ -39,7 +39,7 @@ def mode_named(name: str) -> Mode:
         raise refusals.invalid_mode(name, ", ".join(each.value for each in Mode)) from None
 
 
-def change(registry: SchemaRegistry, wish: Change) -> RegistryEntry:
+def change(registry: SchemaRegistry, wish: SettingsChange) -> RegistryEntry:
     _check_subject(registry, wish.subject)
     own = registry.own_settings(wish.subject)
     if wish.level is not None:
@@ -85,7 +85,7 @@ def _check_writable(registry: SchemaRegistry, subject: str | None) -> None:
         raise refusals.not_permitted(f"{what} is in mode READONLY; set its mode to READWRITE first")
 
 
-def _check_importable(registry: SchemaRegistry, wish: Change, own: OwnSettings) -> None:
+def _check_importable(registry: SchemaRegistry, wish: SettingsChange, own: OwnSettings) -> None:
     if own.mode is not Mode.IMPORT or wish.force:
         return
     if wish.subject is None and registry.total_versions:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.core.schemas.findings import Finding
-from goqueue.core.schemas.registering import Comparison
+from goqueue.core.schemas.registering import EarlierVersion
 from goqueue.core.schemas.schema import ResolvedSchema, SchemaVersion
 from goqueue.errors import IncompatibleSchema
 
 Steps: TypeAlias = Generator[None, None, Any]
 
-FINDINGS_TOLD_MAX = 10
+FINDINGS_TOLD_MAX = 3
 """Limit of the findings that a refusal has."""
 TYPE_CHANGED = "SCHEMA_TYPE_CHANGED"
 
@@ -38,7 +38,7 @@ class Rules:
 
 
 def comparing(
-    rules: Rules, resolved: ResolvedSchema, comparisons: Sequence[Comparison], *, all_versions: bool = True
+    rules: Rules, resolved: ResolvedSchema, comparisons: Sequence[EarlierVersion], *, all_versions: bool = True
 ) -> Generator[None, None, list[Found]]:
     """What makes the schema incompatible with these versions, or with the first that it does not fit."""
     found: list[Found] = []
@@ -49,7 +49,7 @@ def comparing(
     return found
 
 
-def _with_one(rules: Rules, new: ResolvedSchema, each: Comparison) -> Generator[None, None, list[Finding]]:
+def _with_one(rules: Rules, new: ResolvedSchema, each: EarlierVersion) -> Generator[None, None, list[Finding]]:
     old = each.resolved
     if new.type is not old.type:
         return [_type_changed(new, old)]

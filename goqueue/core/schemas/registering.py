@@ -43,7 +43,7 @@ IMPORTED_MAX = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class EarlierVersion:
     """An earlier version that a schema is compared with, and in which direction."""
 
     version: SchemaVersion
@@ -61,7 +61,7 @@ class Registration:
     resolved: ResolvedSchema
     is_checked: bool
     """It is a schema that the registry has: it is valid."""
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[EarlierVersion, ...]
     entry: RegistryEntry
 
 
@@ -130,7 +130,7 @@ def look_up(
 
 def resolve_content(registry: SchemaRegistry, content: SchemaContent) -> ResolvedSchema:
     """With the schemas that it refers to. They must be there, and not deleted."""
-    return resolve(content, [_referred(registry, each) for each in content.schema.references])
+    return resolve(content.schema, [_referred(registry, each) for each in content.schema.references])
 
 
 def _referred(registry: SchemaRegistry, reference: Reference) -> ResolvedSchema:
@@ -142,14 +142,14 @@ def _referred(registry: SchemaRegistry, reference: Reference) -> ResolvedSchema:
         raise invalid(f"reference {shortened(reference.name)}: {error.message}") from error
 
 
-def comparisons(registry: SchemaRegistry, subject: str, level: Compatibility) -> tuple[Comparison, ...]:
+def comparisons(registry: SchemaRegistry, subject: str, level: Compatibility) -> tuple[EarlierVersion, ...]:
     """The versions that a new one is compared with at this level, the newest first."""
     found = registry.find(subject)
     if found is None or level is Compatibility.NONE:
         return ()
     live = found.live()[::-1]
     return tuple(
-        Comparison(each, registry.resolved(each.id), level.is_backward, level.is_forward)
+        EarlierVersion(each, registry.resolved(each.id), level.is_backward, level.is_forward)
         for each in (live if level.is_transitive else live[:1])
     )
 

@@ -47,8 +47,6 @@ class SchemaContent:
     """A schema that was read, and what it is the same as."""
 
     schema: Schema
-    tree: Json
-    """Its JSON, with marked texts for numbers."""
     digest: bytes
     """Of the JSON with its members in order, and all that belongs to it."""
     normal: bytes
@@ -82,7 +80,7 @@ def reading(schema: Schema) -> Generator[None, None, SchemaContent]:
     digest = _digest([schema.type.value, parts, references])
     yield
     normal = _digest([schema.type.value, parts, sorted(references)], sort_keys=True)
-    return SchemaContent(schema, parts[0], digest, normal)
+    return SchemaContent(schema, digest, normal)
 
 
 def finished(steps: Generator[None, None, ResultT]) -> ResultT:
@@ -160,10 +158,6 @@ def _check_tree(name: str, tree: Json) -> None:
             raise _too_deep(name)
         if count > NODES_MAX:
             raise _too_many(name)
-
-
-def is_text(value: Json) -> bool:
-    return isinstance(value, str) and not value.startswith(_NUMBER_MARK)
 
 
 def children_of(value: Json) -> list[Json]:

@@ -192,7 +192,7 @@ def _inlined(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str
 def _body_content(route: Route, schemas: Schemas) -> dict[str, Any]:
     content: dict[str, Any] = {}
     documented = {each.media_type: schemas[each, "validation"] for each in route.documented}
-    for kind in route.takes:
+    for kind in route.takes[:1] if route.of_registry else route.takes:  # the registry's are three names of one form
         if kind in JSON_KINDS and route.body is not None:
             content[kind] = {"schema": schemas[route.body, "validation"]}
         elif kind in documented:

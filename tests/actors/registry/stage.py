@@ -14,7 +14,7 @@ from goqueue.actors.registry.requests import ChangeSettings, Delete, Register, R
 from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
-from goqueue.core.schemas.changing import Change
+from goqueue.core.schemas.changing import SettingsChange
 from goqueue.core.schemas.comparing import Rules
 from goqueue.core.schemas.findings import Finding
 from goqueue.core.schemas.schema import Reference, ResolvedSchema, Schema
@@ -70,7 +70,7 @@ class Stage:
         return await self.ref.call(Delete(subject, version, permanent))
 
     async def set(self, subject: str | None = None, **settings: Any) -> OwnSettings:
-        return await self.ref.call(ChangeSettings(Change(subject, **settings)))
+        return await self.ref.call(ChangeSettings(SettingsChange(subject, **settings)))
 
     def versions(self, subject: str) -> list[tuple[int, int]]:
         """Number and id of what the board shows."""

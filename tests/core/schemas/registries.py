@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from goqueue.core.schemas.changing import Change, change, reset
+from goqueue.core.schemas.changing import SettingsChange, change, reset
 from goqueue.core.schemas.deleting import delete_subject, delete_version
-from goqueue.core.schemas.references import checking_references
-from goqueue.core.schemas.registering import Comparison, Wish, look_up, register
+from goqueue.core.schemas.references import check_references
+from goqueue.core.schemas.registering import EarlierVersion, Wish, look_up, register
 from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.schema import Reference, Schema, SchemaType, SchemaVersion
 from goqueue.core.schemas.settings import OwnSettings
-from goqueue.core.schemas.text import SchemaContent, finished, read_schema
+from goqueue.core.schemas.text import SchemaContent, read_schema
 
 STRING, NUMBER = '{"type":"string"}', '{"type":"number"}'
 
@@ -22,9 +22,8 @@ def an_object(*names: str) -> str:
 
 
 def content(text: str, references: Sequence[Reference] = (), **others: Any) -> SchemaContent:
-    found = read_schema(Schema(text, references=tuple(references), **others))
-    finished(checking_references(found))
-    return found
+    check_references(references)
+    return read_schema(Schema(text, references=tuple(references), **others))
 
 
 class AppliedRegistry:
@@ -53,7 +52,7 @@ class AppliedRegistry:
         self._apply(found.entry)
         return self.registry.version(subject, found.entry["version"])
 
-    def compared_with(self, subject: str, text: str, **wished: Any) -> tuple[Comparison, ...]:
+    def compared_with(self, subject: str, text: str, **wished: Any) -> tuple[EarlierVersion, ...]:
         found = register(self.registry, Wish(subject, content(text), **wished))
         assert not isinstance(found, SchemaVersion)
         return found.comparisons
@@ -76,7 +75,7 @@ class AppliedRegistry:
         return self.delete(subject, number, permanent=True)
 
     def set(self, subject: str | None = None, **settings: Any) -> None:
-        self._apply(change(self.registry, Change(subject, **settings)))
+        self._apply(change(self.registry, SettingsChange(subject, **settings)))
 
     def reset(self, subject: str | None = None, *, config: bool = False, mode: bool = False) -> OwnSettings:
         before = self.registry.own_settings(subject)

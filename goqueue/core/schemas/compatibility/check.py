@@ -3,15 +3,16 @@
 Both functions are generators, so that a shell can take turns: each step is a small piece of work.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from goqueue.core.schemas.compatibility.comparison import Comparer, Comparison, Difference, Rule
-from goqueue.core.schemas.compatibility.documents import opened
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparer, Comparison, Difference, Rule
+from goqueue.core.schemas.compatibility.comparing.rules import compare, compare_with_annotations, same_or_refused
 from goqueue.core.schemas.compatibility.explanations import help_with
-from goqueue.core.schemas.compatibility.nodes import Node, Path, Side
-from goqueue.core.schemas.compatibility.rules import compare, compare_with_annotations, same_or_refused
-from goqueue.core.schemas.compatibility.values import shown
+from goqueue.core.schemas.compatibility.reading.documents import opened
+from goqueue.core.schemas.compatibility.reading.nodes import Node, Path, Side
+from goqueue.core.schemas.compatibility.reading.values import shown
 from goqueue.core.schemas.findings import Finding
 from goqueue.core.schemas.schema import ResolvedSchema
 
@@ -40,27 +41,21 @@ def findings(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, 
     if reader == writer:
         return []
     root = yield from _compared(reader, writer, compare)
-    found = list[Finding]()
-    for path, difference in _differences(root, only_breaking=True):
-        values = shown(difference.old), shown(difference.new)
-        found.append(Finding(difference.type, path, *values, help_with(difference)))
-        yield
-        if len(found) == FINDINGS_MAX:
-            break
-    return found
+    found = yield from _differences(root, only_breaking=True)
+    return [Finding(each.type, path, shown(each.old), shown(each.new), help_with(each)) for path, each in found]
 
 
 def changes(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, None, list[Change]]:
     """All differences, also those that break nothing."""
     root = yield from _compared(reader, writer, compare_with_annotations)
-    found = list[Change]()
-    for path, each in _differences(root, only_breaking=False):
-        text = help_with(each) if each.breaks else ""
-        found.append(Change(each.type, path, shown(each.old), shown(each.new), each.breaks, text))
-        yield
-        if len(found) == FINDINGS_MAX:
-            break
-    return found
+    found = yield from _differences(root, only_breaking=False)
+    return [_change(path, each) for path, each in found]
+
+
+def _change(path: str, difference: Difference) -> Change:
+    text = help_with(difference) if difference.breaks else ""
+    values = shown(difference.old), shown(difference.new)
+    return Change(difference.type, path, *values, difference.breaks, text)
 
 
 def _compared(reader: ResolvedSchema, writer: ResolvedSchema, rule: Rule) -> Generator[None, None, Comparison]:
@@ -73,21 +68,34 @@ def _root(schema: ResolvedSchema) -> Generator[None, None, Node]:
     return Side(document, dynamic_anchors).root()
 
 
-def _differences(root: Comparison, *, only_breaking: bool) -> Iterator[tuple[str, Difference]]:
+def _differences(root: Comparison, *, only_breaking: bool) -> Generator[None, None, list[tuple[str, Difference]]]:
     """In the order of the reader's schema. What two places share is shown in the first."""
-    waiting: list[tuple[Path, Comparison]] = [((), root)]
-    seen = set[int]()
-    while waiting:
-        path, comparison = waiting.pop()
+    waiting: list[tuple[Place | None, Comparison]] = [(None, root)]
+    seen, found = set[int](), list[tuple[str, Difference]]()
+    while waiting and len(found) < FINDINGS_MAX:
+        place, comparison = waiting.pop()
+        yield
         if id(comparison) in seen or (only_breaking and comparison.is_compatible):
             continue
         seen.add(id(comparison))
-        for each in comparison.differences:
-            if each.breaks or not only_breaking:
-                yield pointer((*path, *each.path)), each
-        waiting.extend((path + place, part) for place, part in reversed(comparison.parts))
+        shown_ones = [each for each in comparison.differences if each.breaks or not only_breaking]
+        found += [(pointer(place, each.path), each) for each in shown_ones[: FINDINGS_MAX - len(found)]]
+        waiting.extend((Place(place, path), part) for path, part in reversed(comparison.parts))
+    return found
 
 
-def pointer(path: Path) -> str:
-    text = "#/" + "/".join(each.replace("~", "~0").replace("/", "~1") for each in path)
+class Place(NamedTuple):
+    """Where a comparison is: a path below another place. Paths may be thousands of steps long."""
+
+    above: "Place | None"
+    path: Path
+
+
+def pointer(place: Place | None, path: Path) -> str:
+    steps = [path]
+    while place is not None:
+        steps.append(place.path)
+        place = place.above
+    names = (name for step in reversed(steps) for name in step)
+    text = "#/" + "/".join(name.replace("~", "~0").replace("/", "~1") for name in names)
     return text if len(text) <= PATH_MAX else f"{text[: PATH_MAX // 2]}…{text[-PATH_MAX // 2 :]}"

@@ -53,7 +53,7 @@ class Schemas:
     def scalar(self, schema: dict[str, Json], depth: int) -> None:
         if self.random.random() < 0.8:
             schema["type"] = self.types()
-        some = {
+        some: dict[str, Callable[[], Json]] = {
             "enum": self.values,
             "maxLength": self.count,
             "minLength": self.count,
@@ -71,18 +71,19 @@ class Schemas:
     def object(self, schema: dict[str, Json], depth: int) -> None:
         if self.random.random() < 0.8:
             schema["type"] = "object"
-        schema["properties"] = {name: self.inner(depth) for name in self.names()}
+        if self.random.random() < 0.8:
+            schema["properties"] = {name: self.inner(depth) for name in self.names()}
         some: dict[str, Callable[[], Json]] = {
             "additionalProperties": lambda: self.random.choice((False, False, True, self.inner(depth))),
-            "required": lambda: self.names(),
+            "required": self.names,
             "patternProperties": lambda: {self.random.choice(PATTERNS): self.inner(depth)},
             "minProperties": self.count,
             "maxProperties": self.count,
             "propertyNames": lambda: {"maxLength": self.count()},
             "dependencies": lambda: self.dependencies(depth),
-            "unevaluatedProperties": lambda: self.random.choice((False, True, self.inner(depth))),
         }
         if self.draft >= 2019:
+            some["unevaluatedProperties"] = lambda: self.random.choice((False, True, self.inner(depth)))
             some["dependentRequired"] = lambda: {self.random.choice(NAMES): self.names()}
             some["dependentSchemas"] = lambda: {self.random.choice(NAMES): self.inner(depth)}
         for keyword in self.random.sample(sorted(some), self.random.choice((0, 1, 1, 2, 3))):
@@ -100,7 +101,7 @@ class Schemas:
             schema[tuple_] = [self.inner(depth) for _ in range(self.random.choice((1, 2, 3)))]
             if self.random.random() < 0.6:
                 schema[rest] = self.inner(depth)
-        else:
+        elif self.random.random() < 0.8:
             schema["items"] = self.inner(depth)
         some: dict[str, Callable[[], Json]] = {
             "minItems": self.count,
@@ -109,8 +110,9 @@ class Schemas:
             "contains": lambda: self.inner(0),
             "minContains": self.count,
             "maxContains": self.count,
-            "unevaluatedItems": lambda: self.inner(0),
         }
+        if self.draft >= 2019:
+            some["unevaluatedItems"] = lambda: self.inner(0)
         for keyword in self.random.sample(sorted(some), self.random.choice((0, 1, 1, 3))):
             schema[keyword] = some[keyword]()
 
@@ -273,9 +275,10 @@ class Values:
         if type_ in ("integer", "number"):
             return self.number(schema, type_)
         if type_ == "string":
-            size = schema.get("maxLength", schema.get("minLength", 1)) + self.random.choice((0, 0, -1, 1))
+            limits = [schema[each] for each in ("maxLength", "minLength") if each in schema]
+            size = self.random.choice(limits or [1]) + self.random.choice((0, 0, -1, 1))
             return self.random.choice((*STRINGS, "abo"[: max(0, size)], "z" * max(0, size)))
-        return {"boolean": self.random.random() < 0.5, "null": None}[type_]
+        return self.random.random() < 0.5 if type_ == "boolean" else None
 
     def fitting(self, schema: dict[str, Json]) -> str | None:
         if "properties" in schema or "required" in schema:
@@ -284,7 +287,7 @@ class Values:
 
     def number(self, schema: dict[str, Json], type_: str) -> Json:
         keywords = ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf")
-        near = self.random.choice([schema[each] for each in keywords if each in schema] or NUMBERS)
+        near: float = self.random.choice([schema[each] for each in keywords if each in schema] or NUMBERS)
         number = near + self.random.choice((0, 1, -1, 0.5, -0.5))
         return int(number) if type_ == "integer" else number
 
