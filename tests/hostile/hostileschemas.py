@@ -47,7 +47,7 @@ REFUSED: Mapping[str, str] = {
     "a huge pattern": '{"pattern": "((a{1000}){1000}){1000}"}',
     "a pattern of all letters": json.dumps({"pattern": r"\p{L}{1,2000}"}),
     "many patterns": json.dumps({"properties": {f"p{n}": {"pattern": f"^[a-z]{{1,300}}{n}$"} for n in range(500)}}),
-    "a million in an enum": json.dumps({"enum": list(range(1_000_000))}),
+    "a million in an enum": json.dumps({"enum": [0] * 1_000_000}),
     "many in an enum": json.dumps({"enum": list(range(150_000))}),
     "a megabyte of objects": json.dumps({"allOf": [{}] * 250_000}),
     "the same member twice": '{"type": "string", "type": "integer"}',
