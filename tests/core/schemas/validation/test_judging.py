@@ -334,3 +334,13 @@ def test_many_versions_may_be_named_one_after_the_other() -> None:
 def test_others_may_run_while_a_large_batch_is_judged() -> None:
     body = b"".join(record(b"%d" % number, number) for number in range(20_000))
     assert sum(1 for _ in SchemaJudgement(NEWEST).verdict(body, 20_000)) >= len(body) // (64 * 1024)
+
+
+def test_a_pattern_that_is_done_after_some_characters_bounds_no_long_text() -> None:
+    """As that of an id beside a long text."""
+    schema = {"properties": {"id": {"pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"}}}
+    value = b'{"id": "01234567-0123-0123-0123456789ab", "text": "%s"}' % (b"x" * 250_000)
+    assert fault(topic(subject(schema)), value) is None
+    assert isinstance(
+        fault(topic(subject({"properties": {"id": {"pattern": "[ab]*a[ab]{99}c"}}})), value), TooLarge
+    )
