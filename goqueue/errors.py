@@ -104,6 +104,18 @@ class SchemaRefused(InvalidMessage):
     code = "schema_refused"
 
 
+class SchemaMisfit(InvalidMessage):
+    """A value does not fit the type or the schema that the program has given: a consumer's message, or what a
+    producer was to send. Give the program a type that takes both, or mend who sends it; a consumer with
+    `on_misfit="reject"` makes a dead letter of such a message instead.
+
+    The text says where and what is wrong, and never the value. `details` of a consumer's message has `topic`,
+    `partition` and `offset`.
+    """
+
+    code = "schema_misfit"
+
+
 class RegistryError(GoQueueError):
     """The schema registry refuses a request, and nothing was changed. The classes below say why.
 

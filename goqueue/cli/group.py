@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from goqueue.cli.messages.consume import PastTime, StartOffset
-from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options, confirm, yes_option
+from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, say, write_json, write_table
 from goqueue.cli.program.running import Misuse
-from goqueue.cli.topic import DEFAULT, config_option, confirm, say, yes_option
+from goqueue.cli.topic import DEFAULT, config_option
 from goqueue.client.client import Client
 from goqueue.client.groups import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.client.reading.reader import Start

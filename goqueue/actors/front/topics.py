@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from goqueue.actors.front.lanefigures import lane_figures
+from goqueue.actors.front.schemas import schema_figures
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups.board import groups_board
 from goqueue.actors.node.broker import Broker
@@ -113,7 +114,11 @@ async def stats(session: BrokerSession, _: wire.Stats) -> wire.StatsReport:
         slices, groups = Slices(), await _groups(session)
         topics = await (await topics_board(session.broker.topics)).count(slices)
         lanes = await lane_figures(groups, (await session.statistics.all_groups(slices)).served, slices)
-        return wire.StatsReport(await session.statistics.report(topics, len(groups), lanes, slices))
+        return wire.StatsReport(
+            await session.statistics.report(
+                topics, len(groups), lanes, schema_figures(session.broker.schemas), slices
+            )
+        )
 
 
 async def _groups(session: BrokerSession) -> dict[str, ActorRef]:

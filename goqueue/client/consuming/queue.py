@@ -41,7 +41,8 @@ from goqueue.client.consuming.delivery import (
 from goqueue.client.consuming.explaining import Explaining
 from goqueue.client.consuming.leases import Leases
 from goqueue.client.consuming.membership import Membership
-from goqueue.client.consuming.options import ConsumerOptions, check_seconds
+from goqueue.client.consuming.misfits import Misfits
+from goqueue.client.consuming.options import REJECT, ConsumerOptions, check_seconds
 from goqueue.client.consuming.reasons import checked_reason, reason_of
 from goqueue.client.consuming.receiving import Receiving
 from goqueue.client.consuming.settling import Settling, Word
@@ -71,7 +72,10 @@ class QueueConsumer(Consumer):
         self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
         self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
         self._unconfirmed = Unconfirmed(self._settling, options.on_ack_error)
-        self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
+        self._misfits = Misfits(self._settling, client.spawn, self._receiving.look_again)
+        if self._codec is not None and options.misfits == REJECT:
+            self._stock.sift = self._misfits.sift
+        self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO, codec=self._codec)
         self._steady = SteadyPrefetch(self._stock, self._receiving, self._release_soon)
 
     def supply(self, pace: Pace) -> Supply:
@@ -91,7 +95,7 @@ class QueueConsumer(Consumer):
 
     def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[LeasedMessage]]) -> None:
         """For another surface: whose messages these are, of which classes, and what it has in its hands."""
-        self._open_delivery = partial(open_delivery, owner=owner, kinds=kinds)
+        self._open_delivery = partial(open_delivery, owner=owner, kinds=kinds, codec=self._codec)
         self._leases.elsewhere = in_hand
 
     async def _run(self) -> None:
@@ -111,6 +115,7 @@ class QueueConsumer(Consumer):
         self._receiving.fail(self._closed())
         with self._leaving():
             await self._unconfirmed.flush()
+            await self._misfits.flush()
             self._scope.cancel()
             with suppress(GoQueueError):
                 await self._settling.say(Word(Action.RELEASE), self._stock.unsettled())

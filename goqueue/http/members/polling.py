@@ -268,7 +268,7 @@ class Poll:
         origin = Origin(self._seat.group, partition.topic, partition.uuid, partition.partition, received.nonce)
         names = DeliveredNames(received.runs, received.sets)
         try:
-            delivery = open_delivery(origin, names, received.data, None)
+            delivery = open_delivery(origin, names, received.data, owner=None)
         except CorruptMessage as error:
             self._note(partition, error)
         else:

@@ -19,15 +19,15 @@ JSON_SIZE_MAX = 4 * 1024 * 1024
 BRACKETS_MAX = 50_000
 FAULTS_MAX = 5
 """Limit of the faults that one refusal names."""
+CURE = f"send fewer messages at a time, or each on a line of its own ({NDJSON}), or a large value as {OCTETS}"
+SCHEMA_CURE = "split the schema, and let its parts refer to each other"
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-def parse_json(data: bytes) -> Any:
+def parse_json(data: bytes, cure: str = CURE) -> Any:
     if data.count(b"{") + data.count(b"[") > BRACKETS_MAX:
         raise BodyTooLarge(
-            f"the body has more than {BRACKETS_MAX:,} brackets and braces; send fewer messages at a time, or each"
-            f" on a line of its own ({NDJSON}), or a large value as {OCTETS}",
-            limit=BRACKETS_MAX,
+            f"the body has more than {BRACKETS_MAX:,} brackets and braces; {cure}", limit=BRACKETS_MAX
         )
     try:
         return orjson.loads(data)

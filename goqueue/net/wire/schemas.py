@@ -5,7 +5,7 @@ A version of 0 means the newest one. Refusals have the detail `error_code`, the 
 
 from typing import Annotated, NamedTuple, TypeAlias
 
-from goqueue.net.wire.fields import U32, U63, Count, Many, Name, Prose, Range, Size, Uuid
+from goqueue.net.wire.fields import U32, U63, Count, Many, Name, Properties, Prose, Range, Size, Uuid
 from goqueue.net.wire.registry import kind
 
 SCHEMA_SIZE_MAX = 4 * 1024 * 1024
@@ -95,13 +95,15 @@ class LookUpSchema(NamedTuple):
 
 @kind(148, "SchemaFound")
 class GetSchema(NamedTuple):
-    """By version of a subject; or by `id` or `guid`, where `subject` is a hint."""
+    """By version of a subject; or by `id` or `guid`, where `subject` is a hint. With `metadata` the newest version
+    of the subject whose metadata has these properties."""
 
     subject: Subject | None = None
     version: U32 = LATEST
     id: U32 | None = None
     guid: Uuid | None = None
     deleted: bool = False
+    metadata: Properties | None = None
 
 
 @kind(149)
@@ -179,6 +181,8 @@ class FindReferrers(NamedTuple):
 
     subject: Subject
     version: U32 = LATEST
+    offset: U32 = 0
+    count_max: Annotated[int, Range(1, 10_000)] = 10_000
 
 
 @kind(160, "SchemaDeleted")
@@ -214,7 +218,7 @@ class SchemaChecked(NamedTuple):
 
 @kind(164, "SchemaSettings")
 class ReadSchemaSettings(NamedTuple):
-    """Of a subject, or the registry's own where it is nil. `with_default`: what holds for the subject."""
+    """A subject's settings, or the registry's where it is nil. `with_default`: what holds for the subject."""
 
     subject: Subject | None = None
     with_default: bool = False

@@ -27,7 +27,7 @@ from goqueue.storage.backup.groups import write_ledgers
 from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.directory.datadirectory import INCOMPLETE, LOCK, Meta, write_meta
 from goqueue.storage.directory.folders import TopicFolders
-from goqueue.storage.directory.metadatalog import write_new
+from goqueue.storage.directory.recordlog import write_new
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.recoverypoint import empty_at, write_recovery_point

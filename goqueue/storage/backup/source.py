@@ -15,7 +15,7 @@ from goqueue.storage.backup.backup import MANIFEST, MANIFEST_SIZE_MAX, CopiedPar
 from goqueue.storage.backup.groups import groups_in, read_journal, read_ledgers
 from goqueue.storage.directory.datadirectory import INCOMPLETE
 from goqueue.storage.directory.folders import LOGS
-from goqueue.storage.directory.metadatalog import unpacked
+from goqueue.storage.directory.recordlog import unpacked
 from goqueue.storage.directory.topiclist import LIST
 from goqueue.storage.journals.groups import GROUPS, IMPORTED, REGISTRY
 from goqueue.storage.log.growing import CopiedBatch

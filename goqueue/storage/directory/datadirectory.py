@@ -95,8 +95,8 @@ def _check_recovered(volume: Volume, path: str) -> None:
         )
 
 
-def recovery_command(path: str) -> str:
-    return f"goqueue recover topics --data {path}"
+def recovery_command(path: str, what: str = "topics") -> str:
+    return f"goqueue recover {what} --data {path}"
 
 
 def _new_uuid(random: Random) -> UUID:

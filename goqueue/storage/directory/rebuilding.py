@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from uuid import UUID
 
-from goqueue.core.names import METADATA_LOG, check_topic_name
+from goqueue.core.names import INTERNAL_LOGS, METADATA_LOG, check_topic_name
 from goqueue.core.settingstable import UNLIMITED
 from goqueue.core.topics.config import TopicConfig
 from goqueue.core.topics.metadata import KnownTopic, MetadataRecord
@@ -26,7 +26,7 @@ from goqueue.errors import InvalidName
 from goqueue.storage.checkedjson import is_sound
 from goqueue.storage.directory.datadirectory import RECOVERED_TOPICS
 from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX, LOGS, STRAY
-from goqueue.storage.directory.metadatalog import write_new
+from goqueue.storage.directory.recordlog import write_new
 from goqueue.storage.directory.topiclist import LIST, TopicList, read_topic_list
 from goqueue.storage.journals.groups import has_old_register
 from goqueue.storage.log.volume import Volume
@@ -83,7 +83,7 @@ class _Folders:
         self._random = random
 
     async def topics(self) -> list[RebuiltTopic]:
-        names = [name for name in self._list(self._logs) if name != METADATA_LOG]
+        names = [name for name in self._list(self._logs) if name not in INTERNAL_LOGS]
         found = [await self._topic(name) for name in names]
         return [each for each in found if each is not None]
 

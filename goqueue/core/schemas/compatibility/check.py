@@ -10,9 +10,8 @@ from typing import NamedTuple
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparer, Comparison, Difference, Rule
 from goqueue.core.schemas.compatibility.comparing.rules import compare, compare_with_annotations, same_or_refused
 from goqueue.core.schemas.compatibility.explanations import help_with
-from goqueue.core.schemas.compatibility.reading.documents import opened
-from goqueue.core.schemas.compatibility.reading.nodes import Node, Path, Side
-from goqueue.core.schemas.compatibility.reading.values import shown
+from goqueue.core.schemas.compatibility.nodes.node import Path, opened
+from goqueue.core.schemas.compatibility.nodes.values import shown
 from goqueue.core.schemas.findings import Finding
 from goqueue.core.schemas.schema import ResolvedSchema
 
@@ -59,13 +58,8 @@ def _change(path: str, difference: Difference) -> Change:
 
 
 def _compared(reader: ResolvedSchema, writer: ResolvedSchema, rule: Rule) -> Generator[None, None, Comparison]:
-    read, written = (yield from _root(reader)), (yield from _root(writer))
-    return (yield from Comparer(rule, same_or_refused).run(read, written))
-
-
-def _root(schema: ResolvedSchema) -> Generator[None, None, Node]:
-    document, dynamic_anchors = yield from opened(schema)
-    return Side(document, dynamic_anchors).root()
+    sides = (yield from opened(reader)), (yield from opened(writer))
+    return (yield from Comparer(rule, same_or_refused).run(sides[0].root(), sides[1].root()))
 
 
 def _differences(root: Comparison, *, only_breaking: bool) -> Generator[None, None, list[tuple[str, Difference]]]:

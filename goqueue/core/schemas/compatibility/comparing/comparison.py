@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from goqueue.core.schemas.compatibility.reading.nodes import Node, Path
-from goqueue.core.schemas.compatibility.reading.typesets import EVERYTHING
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json
+from goqueue.core.schemas.compatibility.nodes.node import Node, Path
+from goqueue.core.schemas.compatibility.nodes.typesets import EVERYTHING
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absent, Json
 from goqueue.errors import InvalidSchema
 
 COMPARISONS_MAX = 100_000

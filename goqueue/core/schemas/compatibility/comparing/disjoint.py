@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from goqueue.core.schemas.compatibility.comparing.contents import contents_of
-from goqueue.core.schemas.compatibility.reading.nodes import Members, Node
-from goqueue.core.schemas.compatibility.reading.values import key_of
+from goqueue.core.schemas.compatibility.nodes.node import Members, Node
+from goqueue.core.schemas.compatibility.nodes.values import key_of
 
 DEPTH_MAX = 4
 EFFORT_MAX = 500

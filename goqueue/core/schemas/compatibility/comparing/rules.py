@@ -27,9 +27,9 @@ from goqueue.core.schemas.compatibility.comparing.unions import (
     read_of_union,
     union,
 )
-from goqueue.core.schemas.compatibility.reading.keywords import ANNOTATIONS
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, key_of
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.shapes import ANNOTATIONS
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absent, key_of
 
 
 def compare(comparison: Comparison) -> Steps[None]:

@@ -7,8 +7,8 @@ was added or changed must not take values of the others, or they, once accepted,
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
 from goqueue.core.schemas.compatibility.comparing.disjoint import are_disjoint
 from goqueue.core.schemas.compatibility.comparing.matching import matched
-from goqueue.core.schemas.compatibility.reading.nodes import Members, Node, Path
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json
+from goqueue.core.schemas.compatibility.nodes.node import Members, Node, Path
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absent, Json
 
 
 def read_of_union(comparison: Comparison, union: Members) -> Steps[None]:

@@ -1,49 +1,66 @@
-"""The internal log `__metadata`: the topics and groups of the node, one record for each change.
+"""The internal logs `__metadata` and `__schemas`: what a node has, one record for each change.
 
-Each record's value is a msgpack map (core/metadata). A snapshot that is too large for one record is cut: the parts
-are maps `{"v": 1, "kind": "part", "number", "count", "data"}`, and count only together. A crash that leaves some of
-them leaves the records before them, too.
+Each record's value is a msgpack map with its version in `v` (core/metadata, core/schemas/entries.py). A snapshot
+that is too large for one record is cut: the parts are maps `{"v": 1, "kind": "part", "number", "count", "data"}`,
+and count only together. A crash that leaves some of them leaves the records before them, too.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import msgpack
 
-from goqueue.core.names import METADATA_LOG
-from goqueue.core.topics.metadata import VERSION, MetadataRecord
+from goqueue.core.names import METADATA_LOG, SCHEMAS_LOG
 from goqueue.errors import DiskFull, UnknownFormat
 from goqueue.storage.directory.datadirectory import recovery_command
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.snapshotlog.snapshotlog import LostRecords, SnapshotLog
-from goqueue.types import Microseconds
+from goqueue.types import Microseconds, Offset
 
+LogRecord: TypeAlias = dict[str, Any]
+
+VERSION = 1
+DAMAGED: Mapping[str, tuple[str, str, str]] = {
+    METADATA_LOG: ("the list of topics and groups", "topics", "rebuilds it from the partitions' folders"),
+    SCHEMAS_LOG: ("the schema registry", "schemas", "keeps what can be read"),
+}
+"""What a log holds, what is to be recovered when it is damaged, and what that does."""
 PART_BYTES = 2 * 1024 * 1024
 PART = "part"
 
 
 @dataclass(slots=True)
-class FoundMetadata:
+class LoadedRecords:
     records: list[object] = field(default_factory=list)
     torn: int = 0
     """Bytes that were cut off at the end: promised to nobody, as far as can be seen."""
     reports: list[str] = field(default_factory=list)
 
 
-class MetadataLog:
+class RecordLog:
     def __init__(self, log: SnapshotLog) -> None:
         self._log = log
 
     @classmethod
-    async def open(cls, volume: Volume, directory: str) -> tuple["MetadataLog", FoundMetadata]:
-        """The log, and every record in it. Damage stops the start: a topic may hide behind it (G13)."""
+    async def open(cls, volume: Volume, directory: str) -> tuple["RecordLog", LoadedRecords]:
+        """The log, and every record in it. Damage stops the start: a topic or an id may hide behind it (G13)."""
         log, found = await SnapshotLog.open(volume, directory)
         try:
             values = [_sound(directory, item) for item in found.items]
-            return cls(log), FoundMetadata(list(unpacked(values)), found.torn, found.reports)
+            return cls(log), LoadedRecords(list(unpacked(values)), found.torn, found.reports)
         except BaseException:
             log.abandon()
             raise
+
+    @property
+    def written(self) -> Offset:
+        """The offset that the next record will get."""
+        return self._log.written
+
+    @property
+    def durable(self) -> Offset:
+        return self._log.durable
 
     @property
     def is_durable(self) -> bool:
@@ -57,7 +74,7 @@ class MetadataLog:
     def has_grown(self) -> bool:
         return self._log.has_grown
 
-    async def append(self, records: Sequence[MetadataRecord], now: Microseconds) -> None:
+    async def append(self, records: Sequence[LogRecord], now: Microseconds) -> None:
         """All or none; durable after `commit`. On a full disk nothing has changed."""
         try:
             self._log.append([msgpack.packb(record) for record in records], now)
@@ -72,7 +89,7 @@ class MetadataLog:
         """Claim durably that everything is durable, so that a damaged end is recognised."""
         await self._log.checkpoint()
 
-    async def replace(self, snapshot: MetadataRecord, now: Microseconds) -> None:
+    async def replace(self, snapshot: LogRecord, now: Microseconds) -> None:
         """Write a record that stands for all before it; durable when it returns."""
         try:
             await self._log.replace(_packed_in_parts(snapshot), now)
@@ -87,9 +104,9 @@ class MetadataLog:
         self._log.abandon()
 
 
-async def write_new(volume: Volume, directory: str, snapshot: MetadataRecord, now: Microseconds) -> None:
+async def write_new(volume: Volume, directory: str, snapshot: LogRecord, now: Microseconds) -> None:
     """A log that holds this snapshot, durably."""
-    log, _ = await MetadataLog.open(volume, directory)
+    log, _ = await RecordLog.open(volume, directory)
     try:
         await log.replace(snapshot, now)
         await log.close()
@@ -122,7 +139,7 @@ def _unpacked(value: bytes) -> object:
         return value
 
 
-def _packed_in_parts(record: MetadataRecord) -> list[bytes]:
+def _packed_in_parts(record: LogRecord) -> list[bytes]:
     packed = msgpack.packb(record)
     if len(packed) <= PART_BYTES:
         return [packed]
@@ -138,8 +155,9 @@ def _packed_in_parts(record: MetadataRecord) -> list[bytes]:
 def _sound(directory: str, item: bytes | LostRecords) -> bytes:
     if isinstance(item, bytes):
         return item
-    data = directory.removesuffix(f"/logs/{METADATA_LOG}/0")
+    data, _, name = directory.removesuffix("/0").rpartition("/logs/")
+    what, recovered, how = DAMAGED[name]
     raise UnknownFormat(
-        f"the list of topics and groups is damaged: offsets {item.offset} to {item.end_offset - 1} of {directory} "
-        f"cannot be read; run `{recovery_command(data)}`, which rebuilds it from the partitions' folders"
+        f"{what} is damaged: offsets {item.offset} to {item.end_offset - 1} of {directory} cannot be read; run "
+        f"`{recovery_command(data, recovered)}`, which {how}"
     )
