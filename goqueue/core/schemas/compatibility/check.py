@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from goqueue.core.schemas.compatibility.comparing.comparison import Comparer, Comparison, Difference, Rule
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparer, Comparison, Rule, SchemaDifference
 from goqueue.core.schemas.compatibility.comparing.rules import compare, compare_with_annotations, same_or_refused
 from goqueue.core.schemas.compatibility.explanations import help_with
 from goqueue.core.schemas.compatibility.nodes.node import Path, opened
@@ -51,7 +51,7 @@ def changes(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, N
     return [_change(path, each) for path, each in found]
 
 
-def _change(path: str, difference: Difference) -> Change:
+def _change(path: str, difference: SchemaDifference) -> Change:
     text = help_with(difference) if difference.breaks else ""
     values = shown(difference.old), shown(difference.new)
     return Change(difference.type, path, *values, difference.breaks, text)
@@ -62,10 +62,12 @@ def _compared(reader: ResolvedSchema, writer: ResolvedSchema, rule: Rule) -> Gen
     return (yield from Comparer(rule, same_or_refused).run(sides[0].root(), sides[1].root()))
 
 
-def _differences(root: Comparison, *, only_breaking: bool) -> Generator[None, None, list[tuple[str, Difference]]]:
+def _differences(
+    root: Comparison, *, only_breaking: bool
+) -> Generator[None, None, list[tuple[str, SchemaDifference]]]:
     """In the order of the reader's schema. What two places share is shown in the first."""
-    waiting: list[tuple[Place | None, Comparison]] = [(None, root)]
-    seen, found = set[int](), list[tuple[str, Difference]]()
+    waiting: list[tuple[Position | None, Comparison]] = [(None, root)]
+    seen, found = set[int](), list[tuple[str, SchemaDifference]]()
     while waiting and len(found) < FINDINGS_MAX:
         place, comparison = waiting.pop()
         yield
@@ -74,18 +76,18 @@ def _differences(root: Comparison, *, only_breaking: bool) -> Generator[None, No
         seen.add(id(comparison))
         shown_ones = [each for each in comparison.differences if each.breaks or not only_breaking]
         found += [(pointer(place, each.path), each) for each in shown_ones[: FINDINGS_MAX - len(found)]]
-        waiting.extend((Place(place, path), part) for path, part in reversed(comparison.parts))
+        waiting.extend((Position(place, path), part) for path, part in reversed(comparison.parts))
     return found
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where a comparison is: a path below another place. Paths may be thousands of steps long."""
 
-    above: "Place | None"
+    above: "Position | None"
     path: Path
 
 
-def pointer(place: Place | None, path: Path) -> str:
+def pointer(place: Position | None, path: Path) -> str:
     steps = [path]
     while place is not None:
         steps.append(place.path)

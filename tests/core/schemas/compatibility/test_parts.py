@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.schemas.compatibility.comparing.comparison import Ask, Comparison, Difference
+from goqueue.core.schemas.compatibility.comparing.comparison import Ask, Comparison, SchemaDifference
 from goqueue.core.schemas.compatibility.comparing.matching import matched
 from goqueue.core.schemas.compatibility.explanations import SENTENCES, help_with
 from goqueue.core.schemas.compatibility.nodes.namepatterns import matches
@@ -130,7 +130,7 @@ def test_values_are_shown_as_short_json() -> None:
 
 @pytest.mark.parametrize("type_", SENTENCES)
 def test_a_sentence_says_what_helps(type_: str) -> None:
-    text = help_with(Difference(type_, ("properties", "a{b}"), ABSENT, ABSENT, True))
+    text = help_with(SchemaDifference(type_, ("properties", "a{b}"), ABSENT, ABSENT, True))
     assert text.endswith(".")
     assert "{name}" not in text
     assert text[0] in string.ascii_uppercase

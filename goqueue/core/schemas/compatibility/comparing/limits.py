@@ -7,7 +7,14 @@ from typing import TypeAlias
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison
 from goqueue.core.schemas.compatibility.nodes.node import Node
 from goqueue.core.schemas.compatibility.nodes.typesets import NUMBERS
-from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absent, Json, Number, is_multiple, is_number
+from goqueue.core.schemas.compatibility.nodes.values import (
+    ABSENT,
+    AbsentKeyword,
+    Json,
+    Number,
+    is_multiple,
+    is_number,
+)
 from goqueue.core.schemas.reading.drafts import Draft
 
 SimpleRule: TypeAlias = Callable[[Comparison, str], None]
@@ -86,7 +93,7 @@ def _grants(writer: Node, keyword: str, new: Number) -> bool:
     return other is not None and rule.is_at_most(other, new) and (other != new or keyword not in _EXCLUSIVE)
 
 
-def _shown(number: Number | None) -> Json | Absent:
+def _shown(number: Number | None) -> Json | AbsentKeyword:
     return ABSENT if number is None else number
 
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from goqueue.core.schemas.compatibility.nodes.shapes import IGNORED, constraining
 from goqueue.core.schemas.compatibility.nodes.typesets import EVERYTHING, types_named, types_of_values
-from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absent, Json
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, AbsentKeyword, Json
 from goqueue.core.schemas.reading.documents import Documents, Place
 from goqueue.core.schemas.reading.drafts import Draft
 from goqueue.core.schemas.schema import ResolvedSchema
@@ -137,7 +137,7 @@ class Conjunct:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class UnionMembers:
     """The members of a union, or of `allOf`."""
 
     node: "Node"
@@ -171,7 +171,7 @@ class Node:
         self._parts: list[Node] | None = None
         self._types: frozenset[str] | None = None
         self._bare: Node | None = None
-        self._by_type: Members | None = None
+        self._by_type: UnionMembers | None = None
 
     @property
     def draft(self) -> Draft:
@@ -237,9 +237,9 @@ class Node:
                     yield Conjunct((keyword, str(place)), self.side, value, self.place)
 
     @property
-    def unions(self) -> list[Members]:
+    def unions(self) -> list[UnionMembers]:
         groups = [(keyword, self.combined.get(keyword, ())) for keyword in ("anyOf", "oneOf")]
-        return [Members(self, keyword, values) for keyword, values in groups if len(values) > 1]
+        return [UnionMembers(self, keyword, values) for keyword, values in groups if len(values) > 1]
 
     @property
     def parts(self) -> list["Node"]:
@@ -253,7 +253,7 @@ class Node:
         return self._parts
 
     @property
-    def all_unions(self) -> list[Members]:
+    def all_unions(self) -> list[UnionMembers]:
         return [union for part in self.parts for union in part.unions]
 
     @property
@@ -283,7 +283,7 @@ class Node:
         values = self.own.get("enum", ())
         return types & types_of_values(values) if 0 < len(values) <= VALUES_TYPED_MAX else types
 
-    def _types_of(self, union: Members, effort: list[int], depth: int) -> frozenset[str]:
+    def _types_of(self, union: UnionMembers, effort: list[int], depth: int) -> frozenset[str]:
         if len(union) > effort[0]:
             return EVERYTHING
         return frozenset[str]().union(*(union[place]._types_within(effort, depth) for place in range(len(union))))
@@ -298,13 +298,13 @@ class Node:
         return self._bare
 
     @property
-    def by_type(self) -> Members | None:
+    def by_type(self) -> UnionMembers | None:
         """An array of types is a union, too: one of schemas that differ in their type."""
         types = self.own.get("type")
         if self._by_type is None and isinstance(types, list) and len(types) > 1:
-            self._by_type = Members(self, "type", [{**self.value, "type": each} for each in types])
+            self._by_type = UnionMembers(self, "type", [{**self.value, "type": each} for each in types])
         return self._by_type
 
-    def get(self, keyword: str) -> Json | Absent:
+    def get(self, keyword: str) -> Json | AbsentKeyword:
         """The keyword's value as it was written."""
         return self.value.get(keyword, ABSENT) if isinstance(self.value, dict) else ABSENT
