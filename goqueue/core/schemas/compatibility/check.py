@@ -5,7 +5,7 @@ Both functions are generators, so that a shell can take turns: each step is a sm
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparer, Comparison, Rule, SchemaDifference
 from goqueue.core.schemas.compatibility.comparing.rules import compare, compare_with_annotations, same_or_refused
@@ -19,6 +19,8 @@ FINDINGS_MAX = 1_000
 """More of them help nobody, and would fill an answer."""
 PATH_MAX = 500
 """Characters of a path that are shown."""
+Located: TypeAlias = tuple[str, SchemaDifference]
+"""A difference and its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def _differences(
 ) -> Generator[None, None, list[tuple[str, SchemaDifference]]]:
     """In the order of the reader's schema. What two places share is shown in the first."""
     waiting: list[tuple[Position | None, Comparison]] = [(None, root)]
-    seen, found = set[int](), list[tuple[str, SchemaDifference]]()
+    seen, found = set[int](), list[Located]()
     while waiting and len(found) < FINDINGS_MAX:
         place, comparison = waiting.pop()
         yield

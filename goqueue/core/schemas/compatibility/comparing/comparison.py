@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from goqueue.core.schemas.compatibility.nodes.node import Node, Path
 from goqueue.core.schemas.compatibility.nodes.typesets import EVERYTHING
-from goqueue.core.schemas.compatibility.nodes.values import ABSENT, AbsentKeyword, Json
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, Json
 from goqueue.errors import InvalidSchema
 
 COMPARISONS_MAX = 100_000
@@ -49,9 +49,9 @@ class SchemaDifference:
     type: str
     path: Path
     """Below the place of the comparison."""
-    old: Json | AbsentKeyword
+    old: Json | Absence
     """In the schema of the writer."""
-    new: Json | AbsentKeyword
+    new: Json | Absence
     """In the reader's schema."""
     breaks: bool
     """The reader refuses values that the writer's schema permits."""
@@ -73,15 +73,11 @@ class Comparison:
     is_finished: bool = False
     is_compatible: bool = True
 
-    def note(
-        self, type_: str, *path: str, old: Json | AbsentKeyword = ABSENT, new: Json | AbsentKeyword = ABSENT
-    ) -> None:
+    def note(self, type_: str, *path: str, old: Json | Absence = ABSENT, new: Json | Absence = ABSENT) -> None:
         """Note a difference that breaks nothing."""
         self.differences.append(SchemaDifference(type_, path, old, new, False))
 
-    def refuse(
-        self, type_: str, *path: str, old: Json | AbsentKeyword = ABSENT, new: Json | AbsentKeyword = ABSENT
-    ) -> None:
+    def refuse(self, type_: str, *path: str, old: Json | Absence = ABSENT, new: Json | Absence = ABSENT) -> None:
         self.differences.append(SchemaDifference(type_, path, old, new, True))
 
     def include(self, path: Path, part: "Comparison") -> None:

@@ -5,7 +5,7 @@ from typing import TypeAlias
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
 from goqueue.core.schemas.compatibility.nodes.node import REFERENCES, Node, Side
 from goqueue.core.schemas.compatibility.nodes.shapes import IGNORED
-from goqueue.core.schemas.compatibility.nodes.values import ABSENT, AbsentKeyword, Json, key_of
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, Json, key_of
 from goqueue.core.schemas.reading.documents import Place
 from goqueue.core.schemas.reading.keywords import HOLDS_SCHEMAS
 
@@ -47,8 +47,8 @@ def unknown_keywords(comparison: Comparison) -> Steps[None]:
         yield None
 
 
-def _are_different(old: Json | AbsentKeyword, new: Json | AbsentKeyword) -> bool:
-    return isinstance(old, AbsentKeyword) or isinstance(new, AbsentKeyword) or key_of(old) != key_of(new)
+def _are_different(old: Json | Absence, new: Json | Absence) -> bool:
+    return isinstance(old, Absence) or isinstance(new, Absence) or key_of(old) != key_of(new)
 
 
 def _means_the_same(one: Side, other: Side, keyword: str) -> Steps[bool]:
@@ -56,10 +56,8 @@ def _means_the_same(one: Side, other: Side, keyword: str) -> Steps[bool]:
     return keyword not in REFERENCES or (yield from is_same(one.root(), other.root()))
 
 
-def refuse_change(
-    comparison: Comparison, keyword: str, old: Json | AbsentKeyword, new: Json | AbsentKeyword
-) -> None:
-    kind = "ADDED" if isinstance(old, AbsentKeyword) else "REMOVED" if isinstance(new, AbsentKeyword) else "CHANGED"
+def refuse_change(comparison: Comparison, keyword: str, old: Json | Absence, new: Json | Absence) -> None:
+    kind = "ADDED" if isinstance(old, Absence) else "REMOVED" if isinstance(new, Absence) else "CHANGED"
     comparison.refuse(f"{type_of_keyword(keyword)}_{kind}", *([keyword] if keyword else []), old=old, new=new)
 
 

@@ -9,7 +9,7 @@ from goqueue.core.schemas.compatibility.nodes.node import Node
 from goqueue.core.schemas.compatibility.nodes.typesets import NUMBERS
 from goqueue.core.schemas.compatibility.nodes.values import (
     ABSENT,
-    AbsentKeyword,
+    Absence,
     Json,
     Number,
     is_multiple,
@@ -93,7 +93,7 @@ def _grants(writer: Node, keyword: str, new: Number) -> bool:
     return other is not None and rule.is_at_most(other, new) and (other != new or keyword not in _EXCLUSIVE)
 
 
-def _shown(number: Number | None) -> Json | AbsentKeyword:
+def _shown(number: Number | None) -> Json | Absence:
     return ABSENT if number is None else number
 
 

@@ -8,7 +8,7 @@ from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, 
 from goqueue.core.schemas.compatibility.comparing.disjoint import are_disjoint
 from goqueue.core.schemas.compatibility.comparing.matching import matched
 from goqueue.core.schemas.compatibility.nodes.node import Node, Path, UnionMembers
-from goqueue.core.schemas.compatibility.nodes.values import ABSENT, AbsentKeyword, Json
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, Json
 
 
 def read_of_union(comparison: Comparison, union: UnionMembers) -> Steps[None]:
@@ -205,5 +205,5 @@ def _is_single(node: Node) -> bool:
     return len(node.conjuncts) == 1
 
 
-def _all_of(node: Node) -> Json | AbsentKeyword:
+def _all_of(node: Node) -> Json | Absence:
     return node.combined.get("allOf", ABSENT)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from goqueue.core.schemas.compatibility.nodes.shapes import IGNORED, constraining
 from goqueue.core.schemas.compatibility.nodes.typesets import EVERYTHING, types_named, types_of_values
-from goqueue.core.schemas.compatibility.nodes.values import ABSENT, AbsentKeyword, Json
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, Json
 from goqueue.core.schemas.reading.documents import Documents, Place
 from goqueue.core.schemas.reading.drafts import Draft
 from goqueue.core.schemas.schema import ResolvedSchema
@@ -305,6 +305,6 @@ class Node:
             self._by_type = UnionMembers(self, "type", [{**self.value, "type": each} for each in types])
         return self._by_type
 
-    def get(self, keyword: str) -> Json | AbsentKeyword:
+    def get(self, keyword: str) -> Json | Absence:
         """The keyword's value as it was written."""
         return self.value.get(keyword, ABSENT) if isinstance(self.value, dict) else ABSENT

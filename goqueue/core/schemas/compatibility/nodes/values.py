@@ -13,14 +13,14 @@ SHOWN_MAX = 200
 """Characters of a value that a finding shows."""
 
 
-class AbsentKeyword:
+class Absence:
     """Stands for a keyword that is not there."""
 
     def __repr__(self) -> str:
         return "ABSENT"
 
 
-ABSENT = AbsentKeyword()
+ABSENT = Absence()
 
 
 def is_number(value: Json) -> TypeGuard[Number]:
@@ -54,9 +54,9 @@ def _exactly(number: Number) -> Fraction:
     return Fraction(Decimal(repr(number)))
 
 
-def shown(value: Json | AbsentKeyword) -> str:
+def shown(value: Json | Absence) -> str:
     """Short JSON, for a person; empty where there is no value."""
-    if isinstance(value, AbsentKeyword):
+    if isinstance(value, Absence):
         return ""
     text, pieces = "", json.JSONEncoder(ensure_ascii=False).iterencode(value)
     for piece in islice(pieces, SHOWN_MAX):
