@@ -25,7 +25,7 @@ from benchmarks.machine import machine
 
 ROOT = Path(__file__).parents[2]
 NAMES = (
-    *("storage", "publish", "scale", "consume", "modes", "lanes", "delay", "http", "rebalance", "spark"),
+    *("storage", "publish", "scale", "consume", "modes", "lanes", "delay", "http", "schema", "rebalance", "spark"),
     "natural",
 )
 ROLES = ("old", "new", "again")

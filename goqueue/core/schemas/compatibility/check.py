@@ -42,21 +42,22 @@ def findings(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, 
     if reader == writer:
         return []
     root = yield from _compared(reader, writer, compare)
-    found = yield from _differences(root, only_breaking=True)
-    return [Finding(each.type, path, shown(each.old), shown(each.new), help_with(each)) for path, each in found]
+    found = list[Finding]()
+    for path, each in (yield from _differences(root, only_breaking=True)):
+        found.append(Finding(each.type, path, shown(each.old), shown(each.new), help_with(each)))
+        yield
+    return found
 
 
 def changes(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, None, list[Change]]:
     """All differences, also those that break nothing."""
     root = yield from _compared(reader, writer, compare_with_annotations)
-    found = yield from _differences(root, only_breaking=False)
-    return [_change(path, each) for path, each in found]
-
-
-def _change(path: str, difference: SchemaDifference) -> Change:
-    text = help_with(difference) if difference.breaks else ""
-    values = shown(difference.old), shown(difference.new)
-    return Change(difference.type, path, *values, difference.breaks, text)
+    found = list[Change]()
+    for path, each in (yield from _differences(root, only_breaking=False)):
+        text = help_with(each) if each.breaks else ""
+        found.append(Change(each.type, path, shown(each.old), shown(each.new), each.breaks, text))
+        yield
+    return found
 
 
 def _compared(reader: ResolvedSchema, writer: ResolvedSchema, rule: Rule) -> Generator[None, None, Comparison]:
@@ -64,9 +65,7 @@ def _compared(reader: ResolvedSchema, writer: ResolvedSchema, rule: Rule) -> Gen
     return (yield from Comparer(rule, same_or_refused).run(sides[0].root(), sides[1].root()))
 
 
-def _differences(
-    root: Comparison, *, only_breaking: bool
-) -> Generator[None, None, list[tuple[str, SchemaDifference]]]:
+def _differences(root: Comparison, *, only_breaking: bool) -> Generator[None, None, list[Located]]:
     """In the order of the reader's schema. What two places share is shown in the first."""
     waiting: list[tuple[Position | None, Comparison]] = [(None, root)]
     seen, found = set[int](), list[Located]()

@@ -15,8 +15,8 @@ from goqueue.core.schemas.reading.cost import SchemaCost, cost_of
 from goqueue.core.schemas.reading.documents import Documents
 from goqueue.core.schemas.reading.patterns import PATTERN_SIZE_MAX, PatternSizes
 from goqueue.core.schemas.reading.refusing import pointer, refused
-from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import ResolvedSchema
+from goqueue.core.schemas.text import finished
 from goqueue.core.schemas.validation.explaining import Fault, fault_of
 from goqueue.core.schemas.validation.forms import write_form
 

@@ -52,6 +52,10 @@ def unframed(data: bytes) -> Framed:
     return Framed(name, data[size:])
 
 
+def prefix_of(schema_id: SchemaId) -> bytes:
+    return b"\x00" + schema_id.to_bytes(_ID_SIZE - 1, "big")
+
+
 def _prefix(data: bytes, where: str) -> tuple[SchemaName, int]:
     if data[:1] == b"\x00" and len(data) >= _ID_SIZE:
         return int.from_bytes(data[1:_ID_SIZE], "big"), _ID_SIZE

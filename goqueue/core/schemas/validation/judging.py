@@ -12,6 +12,7 @@ import orjson
 
 from goqueue.core.records.record import DUE_TIME, HEADER_SIZE, Flag, unpack_headers
 from goqueue.core.schemas.validation.bounds import VALUE_BYTES
+from goqueue.core.schemas.validation.framing import prefix_of
 from goqueue.core.schemas.validation.subjects import SubjectJudgement
 from goqueue.core.schemas.validation.topicschemas import SubjectSchemas, TopicSchemas
 from goqueue.errors import BadRecord, InvalidMessage
@@ -41,7 +42,7 @@ class SchemaJudgement:
     def verdict(self, records: Buffer, count: int) -> Generator[None, None, SchemaVerdict]:
         """Judge the records of a checked body; yields after each small piece of work."""
         body = records if isinstance(records, bytes) else bytes(records)
-        is_valid, size_max = yield from self._quick()
+        is_valid, size_max, prefix = yield from self._quick()
         loads, sizes = orjson.loads, _SIZES.unpack_from
         before, bad, quick = self._judged, list[BadRecord](), count
         position, pause = 0, SLICE_BYTES
@@ -53,11 +54,14 @@ class SchemaJudgement:
                 yield
                 pause = position + SLICE_BYTES
             if not flags and section_size <= size_max:
+                at = begin + key_size
+                if body.startswith(prefix, at):
+                    at += len(prefix)
                 try:
-                    if is_valid(loads(body[begin + key_size : position])):
+                    if is_valid(loads(body[at:position])):
                         continue
                 except ValueError:
-                    pass  # framed, or no JSON
+                    pass  # framed in another way, or no JSON
             quick -= 1
             if not flags & _CONTROL:
                 fault = yield from self._fault(
@@ -71,14 +75,15 @@ class SchemaJudgement:
     def _judged(self) -> int:
         return sum(each.judged for each in (self._values, self._keys) if each is not None)
 
-    def _quick(self) -> Generator[None, None, tuple[Callable[[Any], bool], int]]:
-        """The validator of the short loop, and up to which size values need no other look; negative: none does."""
+    def _quick(self) -> Generator[None, None, tuple[Callable[[Any], bool], int, bytes]]:
+        """The validator of the short loop, up to which size values need no other look (negative: none does), and
+        the prefix that names the same schema."""
         if self._values is None or self._keys is not None:
-            return bool, -1
+            return bool, -1, b""
         held = yield from self._values.newest()
         if held.validator is None or held.bounds is None:
-            return bool, -1
-        return held.validator.is_valid, held.bounds.bytes_free
+            return bool, -1, b""
+        return held.validator.is_valid, held.bounds.bytes_free, prefix_of(held.version.id)
 
     def _fault(self, flags: int, key: bytes, section: bytes) -> Generator[None, None, InvalidMessage | None]:
         begin = DUE_TIME.size if flags & _DELAYED else 0
