@@ -58,7 +58,9 @@ ROOMS: Mapping[str, str] = {
     "core/schemas/reading": "core/schemas",
     "core/schemas/compatibility/nodes": "core/schemas core/schemas/reading",
     "core/schemas/compatibility/comparing": "core/schemas/reading core/schemas/compatibility/nodes",
-    "core/schemas/compatibility": "core/schemas core/schemas/compatibility/nodes core/schemas/compatibility/comparing",
+    "core/schemas/compatibility": (
+        "core/schemas core/schemas/compatibility/nodes core/schemas/compatibility/comparing"
+    ),
     "core/schemas/validation": "core/records core/topics core/schemas core/schemas/reading",
     "storage": "",
     "storage/disk": "",
