@@ -23,8 +23,8 @@ from goqueue.client.schemas.registry import LATEST, AnyVersion, SchemaFindings, 
 from goqueue.client.schemas.source import SchemaSource
 from goqueue.core.schemas.compatibility.check import Change, changes, findings
 from goqueue.core.schemas.findings import Finding
-from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import Compatibility, Reference, ResolvedSchema
+from goqueue.core.schemas.text import finished
 from goqueue.core.schemas.validation.checking import check_schema
 
 
