@@ -55,7 +55,11 @@ ROOMS: Mapping[str, str] = {
     "core/metadata": "core/topics core/groups",
     "core/security": "core",
     "core/schemas": "core",
-    "core/schemas/compatibility": "core/schemas",
+    "core/schemas/compatibility/reading": "core/schemas",
+    "core/schemas/compatibility/comparing": "core/schemas/compatibility/reading",
+    "core/schemas/compatibility": (
+        "core/schemas core/schemas/compatibility/reading core/schemas/compatibility/comparing"
+    ),
     "core/schemas/reading": "core/schemas",
     "core/schemas/validation": "core/records core/topics core/schemas core/schemas/reading",
     "storage": "",
@@ -103,7 +107,7 @@ ROOMS: Mapping[str, str] = {
     "http/members": "http/server http/messages",
     "http/metrics": "",
     "http/routes/registry": "http/server http/routing",
-    "http/routes": "http/server http/routing http/messages http/members http/metrics http/routes/registry",
+    "http/routes": "http/server http/routing http/messages http/members http/metrics",
     "http": "http/server http/routing http/members http/metrics http/routes",
     "cli/program": "",
     "cli/messages": "cli/program",

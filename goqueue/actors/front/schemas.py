@@ -248,6 +248,15 @@ async def count_schemas(session: BrokerSession, _: wire.CountSchemas) -> wire.Re
     return wire.RegistryCounts(*_registry(session).counts())
 
 
+async def fetch_registry(session: BrokerSession, request: wire.FetchRegistry) -> wire.RegistryPiece:
+    pieces = session.registry_pieces
+    if request.number >= len(pieces):
+        raise ProtocolError("the last snapshot of this connection has no such piece of the registry; take another")
+    if request.number == len(pieces) - 1:
+        session.registry_pieces = ()
+    return wire.RegistryPiece(pieces[request.number])
+
+
 def schema_figures(board: SchemaBoard) -> dict[str, Scalar]:
     """The counters of the registry."""
     counts = board.registry.counts()
@@ -303,4 +312,5 @@ ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.ReadSchemaSettings: read_settings,
     wire.ChangeSchemaSettings: change_settings,
     wire.CountSchemas: count_schemas,
+    wire.FetchRegistry: fetch_registry,
 }

@@ -180,6 +180,7 @@ async def running_broker(
             dead_letters=dead_letters.ref,
             schemas=schemas.of,
             schema_counts=statistics.schemas,
+            registry=schemas.registry,
         ),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )

@@ -26,7 +26,7 @@ class SchemaBoard:
         self.work = SchemaWork()
         """All long work on schemas is done by it."""
         self.registry = SchemaRegistry()
-        """As it is durable. Read it between two waits, and change nothing."""
+        """As it is durable: one object for good. Read it between two waits, and change nothing."""
         self.results: Counter[str] = Counter()
         """Registrations by result: `new`, `existing`, or the code of the refusal."""
         self._topics: dict[str, TopicSchemas] = {}

@@ -6,7 +6,7 @@ import trio
 
 from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.subjects import SubjectKey
-from goqueue.errors import GoQueueError
+from goqueue.errors import Closed, GoQueueError
 from goqueue.storage.directory.schemafiles import SchemaFiles
 from goqueue.storage.slices import Slices
 
@@ -69,4 +69,6 @@ class SchemaCopies:
 
 
 def _report(error: Exception) -> None:
+    if isinstance(error, Closed):
+        return  # the broker has ended; the next start puts them right
     logger.warning("the files of schemas cannot be kept up to date, and the registry goes on without: %s", error)

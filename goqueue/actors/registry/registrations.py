@@ -17,12 +17,12 @@ from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.restarts import never_restarts
 from goqueue.core.schemas.comparing import comparing, incompatible
-from goqueue.core.schemas.entries import RegistryEntry
 from goqueue.core.schemas.registering import Registration, Wish, register
-from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.schema import SchemaVersion
 from goqueue.core.schemas.subjects import check_subject_name
+from goqueue.environment import WallClock
 from goqueue.errors import GoQueueError, Unavailable
+from goqueue.storage.directory.storedschemas import StoredSchemas
 
 ResultT = TypeVar("ResultT")
 
@@ -31,18 +31,14 @@ WAITING_MAX = 1_000
 
 
 class Registrations:
-    """A part of the registry's owner. `write` writes an entry, `commit` makes it durable and shows it."""
+    """A part of the registry's owner. `commit` makes durable and shows what was written."""
 
     def __init__(
-        self,
-        registry: SchemaRegistry,
-        board: SchemaBoard,
-        write: Callable[[RegistryEntry], Awaitable[None]],
-        commit: Callable[[], Awaitable[None]],
+        self, stored: StoredSchemas, board: SchemaBoard, clock: WallClock, commit: Callable[[], Awaitable[None]]
     ) -> None:
-        self._registry = registry
+        self._stored = stored
         self._board = board
-        self._write = write
+        self._clock = clock
         self._commit = commit
         self._waiting: deque[tuple[Register, Reply[Registered]]] = deque()
         self._has_changed = trio.Event()
@@ -93,21 +89,25 @@ class Registrations:
         wish = Wish(message.subject, content, message.normalize, message.force, message.id, message.version)
         checked: Registration | None = None
         while True:
-            found = register(self._registry, wish)
-            if isinstance(found, SchemaVersion):
-                await self._commit()  # it may have been written a moment ago
-                return Registered(found, is_new=False)
-            if checked is not None and checked.comparisons == found.comparisons:
-                return await self._written(found)
+            found = await self._decided(wish, checked)
+            if isinstance(found, Registered):
+                await self._commit()
+                return found
             is_valid = checked is not None or found.is_checked
             await self._unless_stopping(partial(self._check_all, wish, found, is_valid=is_valid))
             checked = found
 
-    async def _written(self, found: Registration) -> Registered:
-        await self._write(found.entry)
-        version = self._registry.version(found.entry["subject"], found.entry["version"])
-        await self._commit()
-        return Registered(version, is_new=True)
+    async def _decided(self, wish: Wish, checked: Registration | None) -> Registered | Registration:
+        """The version that has the schema, or what is to be checked before."""
+        async with self._stored.changing():
+            found = register(self._stored.registry, wish)
+            if isinstance(found, SchemaVersion):
+                return Registered(found, is_new=False)
+            if checked is None or checked.comparisons != found.comparisons:
+                return found
+            await self._stored.write(found.entry, self._clock.now())
+            made = self._stored.registry.version(found.entry["subject"], found.entry["version"])
+            return Registered(made, is_new=True)
 
     async def _check_all(self, wish: Wish, found: Registration, *, is_valid: bool) -> None:
         work, rules = self._board.work, self._board.rules
@@ -115,7 +115,7 @@ class Registrations:
             await work.run(rules.checking(found.resolved))
         findings = await work.run(comparing(rules, found.resolved, found.comparisons, all_versions=False))
         if findings:
-            level = self._registry.settings(wish.subject).level.value
+            level = self._stored.registry.settings(wish.subject).level.value
             raise incompatible(wish.subject, level, findings)
 
     async def _unless_stopping(self, work: Callable[[], Awaitable[ResultT]]) -> ResultT:

@@ -42,7 +42,7 @@ class Registry(Actor):
         for report in self._opened.reports:
             logger.warning("%s", report)
         self._board.show(self._opened.registry.snapshot())
-        self._registrations = Registrations(self._opened.registry, self._board, self._write, self._commit)
+        self._registrations = Registrations(self._opened, self._board, self._clock, self._commit)
         self.add_parts(self._registrations)
         self.background(self._registrations.run)
         self.background(self._shrink, endless=True)
@@ -87,21 +87,25 @@ class Registry(Actor):
     @answers(Delete)
     async def delete(self, message: Delete) -> tuple[int, ...]:
         registry, name = self._stored.registry, message.subject
-        if message.version is None:
-            entry = delete_subject(registry, name, permanent=message.permanent)
-        else:
-            entry = delete_version(registry, name, message.version, permanent=message.permanent)
-        await self._write(entry)
+        async with self._stored.changing():
+            if message.version is None:
+                entry = delete_subject(registry, name, permanent=message.permanent)
+            else:
+                entry = delete_version(registry, name, message.version, permanent=message.permanent)
+            await self._write(entry)
         return tuple(entry["versions"])
 
     @answers(ChangeSettings)
     async def change_settings(self, message: ChangeSettings) -> OwnSettings:
-        await self._write(change(self._stored.registry, message.change))
-        return self._stored.registry.own_settings(message.change.subject)
+        registry = self._stored.registry
+        async with self._stored.changing():
+            await self._write(change(registry, message.change))
+            return registry.own_settings(message.change.subject)
 
     @answers(ResetSettings)
     async def reset_settings(self, message: ResetSettings) -> OwnSettings:
         registry = self._stored.registry
-        before = registry.own_settings(message.subject)
-        await self._write(reset(registry, message.subject, config=message.config, mode=message.mode))
+        async with self._stored.changing():
+            before = registry.own_settings(message.subject)
+            await self._write(reset(registry, message.subject, config=message.config, mode=message.mode))
         return before

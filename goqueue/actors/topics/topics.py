@@ -54,6 +54,7 @@ from goqueue.actors.topics.requests import (
 )
 from goqueue.actors.topics.watching import Watchers
 from goqueue.core.log.admission import DISK_FREE_MIN
+from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.schemas.validation.topicschemas import TopicSchemas
 from goqueue.core.sending.partitioner import check_partition
 from goqueue.core.slices.cachebudget import CacheBudget
@@ -95,8 +96,9 @@ class Topics(Actor):
         dead_letters: ActorRef | None = None,
         schemas: Callable[[str], TopicSchemas | None] = no_schemas,
         schema_counts: SchemaCounts | None = None,
+        registry: SchemaRegistry | None = None,
     ) -> None:
-        """`schemas` are those in force for a topic."""
+        """`schemas` are those in force for a topic; `registry` has all of them, for backups."""
         self._counts = counts or GroupCounts()
         self._budget = budget or CacheBudget()
         self._timers = timers
@@ -104,6 +106,7 @@ class Topics(Actor):
         self._fetch_counts = fetch_counts or FetchCounts()
         self._dead_letters = dead_letters
         self._schemas = schemas
+        self._registry = registry or SchemaRegistry()
         self._schema_counts = schema_counts or SchemaCounts()
         self._environment = environment
         self._volume = volume
@@ -262,7 +265,7 @@ class Topics(Actor):
         """Taken when all partitions are open. It waits for one that is starting; one that cannot start raises."""
         for _ in range(SNAPSHOT_LOOKS_MAX):
             now = self._environment.clock.now()
-            found = snapshot_of(self._metadata, self._folders, self._volume, now)
+            found = snapshot_of(self._metadata, self._folders, self._volume, now, self._registry)
             if isinstance(found, SnapshotView):
                 return found
             await board_of(self._board.ref(found.topic, found.number))

@@ -22,12 +22,10 @@ from goqueue.core.schemas import refusals
 from goqueue.core.schemas.entries import (
     RegistryEntry,
     checked_entry,
-    entry_of,
     schema_from_plain,
-    schema_to_plain,
     settings_from_plain,
-    settings_to_plain,
 )
+from goqueue.core.schemas.moment import RegistryMoment, SubjectThen
 from goqueue.core.schemas.schema import Reference, ResolvedSchema, SchemaId, SchemaVersion, VersionNumber
 from goqueue.core.schemas.settings import DEFAULTS, NONE_OWN, EffectiveSettings, OwnSettings
 from goqueue.core.schemas.stored import StoredSchema, Subject
@@ -331,25 +329,22 @@ class SchemaRegistry:
 
     # Snapshots
 
+    def moment(self) -> RegistryMoment:
+        """The registry as it is now."""
+        return RegistryMoment(
+            tuple(self._schemas.values()),
+            tuple(
+                SubjectThen(each.name, each.next_version, each.own, tuple(each.versions.values()))
+                for each in self._subjects.values()
+            ),
+            self.own,
+            tuple(self._given.runs()),
+            self._floor,
+        )
+
     def snapshot(self) -> RegistryEntry:
         """One entry that stands for all before it."""
-        subjects = [
-            [
-                each.name,
-                each.next_version,
-                settings_to_plain(each.own),
-                [[version.version, version.id, version.is_deleted] for version in each.versions.values()],
-            ]
-            for each in self._subjects.values()
-        ]
-        return entry_of(
-            "snapshot",
-            schemas=[[stored.id, *schema_to_plain(stored)] for stored in self._schemas.values()],
-            subjects=subjects,
-            own=settings_to_plain(self.own),
-            given=[[run.first, run.last] for run in self._given.runs()],
-            floor=self._floor,
-        )
+        return self.moment().entry()
 
     def _replaced(self, fields: RegistryEntry) -> list[SubjectKey]:
         changed = [*self._subjects]

@@ -228,6 +228,7 @@ RULES: Mapping[str, Rule] = {
     "read_schema_settings": Rule(_one_subject, _never),
     "change_schema_settings": Rule(_subject(Right.ALTER), _always),
     "count_schemas": Rule(_nothing, _never),
+    "fetch_registry": Rule(_cluster(Right.ALTER), _never),
 }
 """Who may publish a delayed message may also take it back. A snapshot holds all topics and groups, and is for
 operators."""

@@ -63,6 +63,7 @@ Request: TypeAlias = (
     | schema.ReadSchemaSettings
     | schema.ChangeSchemaSettings
     | schema.CountSchemas
+    | schema.FetchRegistry
 )
 Answer: TypeAlias = (
     wire.Topics
@@ -101,6 +102,7 @@ Answer: TypeAlias = (
     | schema.SchemaChecked
     | schema.SchemaSettings
     | schema.RegistryCounts
+    | schema.RegistryPiece
 )
 Body: TypeAlias = wire.Hello | wire.Welcome | wire.GoAway | wire.Error | wire.Part | Request | Answer
 

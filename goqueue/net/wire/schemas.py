@@ -5,7 +5,7 @@ A version of 0 means the newest one. Refusals have the detail `error_code`, the 
 
 from typing import Annotated, NamedTuple, TypeAlias
 
-from goqueue.net.wire.fields import U32, U63, Count, Many, Name, Properties, Prose, Range, Size, Uuid
+from goqueue.net.wire.fields import U32, U63, Blob, Count, Many, Name, Properties, Prose, Range, Size, Uuid
 from goqueue.net.wire.registry import kind
 
 SCHEMA_SIZE_MAX = 4 * 1024 * 1024
@@ -244,6 +244,20 @@ class ChangeSchemaSettings(NamedTuple):
     reset_config: bool = False
     reset_mode: bool = False
     force: bool = False
+
+
+@kind(170, "RegistryPiece")
+class FetchRegistry(NamedTuple):
+    """A piece of the registry as it was when this connection took its last snapshot."""
+
+    number: U32
+
+
+@kind(171)
+class RegistryPiece(NamedTuple):
+    """The pieces together are a record of `__schemas` that stands for all others, as on disk."""
+
+    data: Blob
 
 
 @kind(168, "RegistryCounts")

@@ -15,6 +15,7 @@ from goqueue.core.names import METADATA_LOG, SCHEMAS_LOG
 from goqueue.errors import DiskFull, UnknownFormat
 from goqueue.storage.directory.datadirectory import recovery_command
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.slices import Slices
 from goqueue.storage.snapshotlog.snapshotlog import LostRecords, SnapshotLog
 from goqueue.types import Microseconds, Offset
 
@@ -28,6 +29,8 @@ DAMAGED: Mapping[str, tuple[str, str, str]] = {
 """What a log holds, what is to be recovered when it is damaged, and what that does."""
 PART_BYTES = 2 * 1024 * 1024
 PART = "part"
+_PART_HEAD = b"\x85" + b"".join(map(msgpack.packb, ("v", VERSION, "kind", PART)))
+"""What a part begins with."""
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ class RecordLog:
         log, found = await SnapshotLog.open(volume, directory)
         try:
             values = [_sound(directory, item) for item in found.items]
+            log.note_snapshot(_size_of_first(values))
             return cls(log), LoadedRecords(list(unpacked(values)), found.torn, found.reports)
         except BaseException:
             log.abandon()
@@ -97,6 +101,15 @@ class RecordLog:
             await self._log.commit()
             raise
 
+    async def replace_in_slices(self, pieces: Sequence[bytes], now: Microseconds, slices: Slices) -> None:
+        """The same with a record that was packed in pieces, and others run between them. They append nothing until
+        this returns."""
+        try:
+            await self._log.replace_in_slices(_as_parts(pieces), now, slices)
+        except DiskFull:
+            await self._log.commit()
+            raise
+
     async def close(self) -> None:
         await self._log.close()
 
@@ -114,21 +127,49 @@ async def write_new(volume: Volume, directory: str, snapshot: LogRecord, now: Mi
         log.abandon()
 
 
+async def write_pieces(volume: Volume, directory: str, pieces: Sequence[bytes], now: Microseconds) -> None:
+    """The same with a snapshot that was packed in pieces."""
+    log, _ = await RecordLog.open(volume, directory)
+    try:
+        await log.replace_in_slices(pieces, now, Slices())
+        await log.close()
+    finally:
+        log.abandon()
+
+
 def unpacked(values: Iterable[bytes]) -> Iterator[object]:
-    """The records in these values. Parts without their end were never durable."""
+    """The records in these values."""
+    return map(_unpacked, joined(values))
+
+
+def joined(values: Iterable[bytes]) -> Iterator[bytes]:
+    """The values, and those that were cut, whole again. Parts without their end were never durable."""
     parts = list[bytes]()
     for value in values:
-        record = _unpacked(value)
-        if not (isinstance(record, dict) and record.get("v") == VERSION and record.get("kind") == PART):
+        record = _part_in(value)
+        if record is None:
             parts.clear()
-            yield record
+            yield value
             continue
         number, count, data = (record.get(name) for name in ("number", "count", "data"))
         parts = parts if number == len(parts) else []
         parts.append(data if isinstance(data, bytes) else b"")
         if len(parts) == count:
-            yield _unpacked(b"".join(parts))
+            yield b"".join(parts)
             parts.clear()
+
+
+def _part_in(value: bytes) -> LogRecord | None:
+    record = _unpacked(value) if value.startswith(_PART_HEAD) else None
+    is_part = isinstance(record, dict) and record.get("v") == VERSION and record.get("kind") == PART
+    return record if is_part and isinstance(record, dict) else None
+
+
+def _size_of_first(values: Sequence[bytes]) -> int:
+    """Of all its parts, should it have been cut."""
+    part = _part_in(values[0]) if values else None
+    count = part.get("count") if part is not None else 1
+    return sum(map(len, values[: count if isinstance(count, int) else 1]))
 
 
 def _unpacked(value: bytes) -> object:
@@ -143,12 +184,15 @@ def _packed_in_parts(record: LogRecord) -> list[bytes]:
     packed = msgpack.packb(record)
     if len(packed) <= PART_BYTES:
         return [packed]
-    cuts = range(0, len(packed), PART_BYTES)
+    return _as_parts([packed[at : at + PART_BYTES] for at in range(0, len(packed), PART_BYTES)])
+
+
+def _as_parts(pieces: Sequence[bytes]) -> list[bytes]:
+    if len(pieces) == 1:
+        return [*pieces]
     return [
-        msgpack.packb(
-            {"v": VERSION, "kind": PART, "number": number, "count": len(cuts), "data": packed[at : at + PART_BYTES]}
-        )
-        for number, at in enumerate(cuts)
+        msgpack.packb({"v": VERSION, "kind": PART, "number": number, "count": len(pieces), "data": piece})
+        for number, piece in enumerate(pieces)
     ]
 
 

@@ -7,13 +7,17 @@ be given again that messages carry already.
 
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
+
+import trio
 
 from goqueue.core.names import SCHEMAS_LOG
 from goqueue.core.schemas.entries import RegistryEntry
+from goqueue.core.schemas.moment import RegistryMoment
 from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.errors import DiskFull, TooManyFiles
 from goqueue.storage.directory.folders import LOGS
+from goqueue.storage.directory.pieces import LongList, pieces_of
 from goqueue.storage.directory.recordlog import RecordLog
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.slices import Slices
@@ -26,6 +30,7 @@ SCHEMAS = f"{LOGS}/{SCHEMAS_LOG}"
 class StoredSchemas:
     def __init__(self, log: RecordLog, registry: SchemaRegistry, reports: Sequence[str] = ()) -> None:
         self._log = log
+        self._changing = trio.Lock()
         self._undurable: deque[tuple[Offset, RegistryEntry]] = deque()
         self.registry = registry
         """As all entries make it that were written, also those that are not durable yet."""
@@ -45,8 +50,13 @@ class StoredSchemas:
             raise
         return cls(log, registry, found.reports)
 
+    def changing(self) -> AbstractAsyncContextManager[None]:
+        """For the time from a decision to its entry: nobody else writes meanwhile."""
+        return self._changing
+
     async def write(self, entry: RegistryEntry, now: Microseconds) -> None:
         """Applied at once, durable after `commit`: nobody is answered before. On a full disk nothing changes."""
+        assert self._changing.locked(), "what was decided may be different by now"
         place = self._log.written
         await self._log.append([entry], now)
         self._undurable.append((place, entry))
@@ -69,12 +79,26 @@ class StoredSchemas:
         return self._log.has_grown
 
     async def shrink(self, now: Microseconds) -> None:
-        """Let a snapshot stand for all entries. Changes may go on meanwhile: they follow it."""
-        with suppress(DiskFull, TooManyFiles):
-            await self._log.replace(self.registry.snapshot(), now)
+        """Let a snapshot stand for all entries. Changes wait until it is written."""
+        async with self._changing:
+            slices = Slices()
+            pieces = await packed(self.registry.moment(), slices)
+            with suppress(DiskFull, TooManyFiles):
+                await self._log.replace_in_slices(pieces, now, slices)
 
     async def close(self) -> None:
         await self._log.close()
 
     def abandon(self) -> None:
         self._log.abandon()
+
+
+async def packed(moment: RegistryMoment, slices: Slices) -> list[bytes]:
+    """The snapshot of this moment, in pieces."""
+    schemas = LongList("schemas", len(moment.schemas), moment.plain_schemas())
+    subjects = LongList("subjects", len(moment.subjects), moment.plain_subjects())
+    pieces = list[bytes]()
+    for piece in pieces_of(moment.frame(), schemas, subjects):
+        pieces.append(piece)
+        await slices.step()
+    return pieces

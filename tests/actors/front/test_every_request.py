@@ -13,7 +13,7 @@ from goqueue.actors.front.serving import SERVING
 from goqueue.actors.front.session import BrokerSession
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import DELAY_BIT, encode_record
-from goqueue.errors import GoQueueError, InvalidName, UnknownGroup, UnknownTopic
+from goqueue.errors import GoQueueError, InvalidName, ProtocolError, UnknownGroup, UnknownTopic
 from goqueue.net.wire import delays, groups, letters, messages, schemas
 from goqueue.net.wire.kinds import ANSWERS, KIND_NAMES, Request
 from goqueue.testing.disk import SimulatedDisk
@@ -233,6 +233,7 @@ REFUSED: dict[type[Any], tuple[Request, type[GoQueueError]]] = {
     letters.Dismiss: (letters.Dismiss("missing"), UnknownTopic),
     letters.FindDecisions: (letters.FindDecisions("missing", 0, 0, 1), UnknownTopic),
     groups.SkipDamaged: (groups.SkipDamaged("missing", "orders", 0, 0, 5), UnknownGroup),
+    schemas.FetchRegistry: (schemas.FetchRegistry(0), ProtocolError),  # it took no snapshot before
 }
 
 

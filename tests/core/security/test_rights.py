@@ -180,4 +180,5 @@ def test_the_audit_shows_what_operators_change_and_not_how_messages_flow() -> No
         "check_schema",
         "read_schema_settings",
         "count_schemas",
+        "fetch_registry",
     }

@@ -129,7 +129,7 @@ class Comparer:
         """All but the pairs that are incompatible. To free a hundred thousand comparisons takes its time, too."""
         while self._known:
             pair, comparison = self._known.popitem()
-            if not comparison.is_compatible:
+            if self._is_assumed and not comparison.is_compatible:
                 self._refuted.add(pair)
             if len(self._known) % FORGOTTEN_AT_ONCE == 0:
                 yield
@@ -144,6 +144,7 @@ class Comparer:
             except StopIteration:
                 comparison.finish()
                 answer = stack.pop()[0]
+                yield
                 continue
             self._spend()
             yield

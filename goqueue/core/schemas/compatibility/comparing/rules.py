@@ -132,12 +132,13 @@ def negation(comparison: Comparison) -> Steps[None]:
     """What is excluded is compared the other way round: the reader may exclude less."""
     reader, writer = comparison.reader, comparison.writer
     old, new = writer.own.get("not", ABSENT), reader.own.get("not", ABSENT)
-    is_granted = isinstance(new, Absent)
-    if not isinstance(old, Absent) and not isinstance(new, Absent):
-        is_granted = (yield from compared(writer.child(old), reader.child(new))).is_compatible
-    if not is_granted:
+    if isinstance(new, Absent):
+        comparison.note("NOT_TYPE_NARROWED", "not", old=old)
+    elif isinstance(old, Absent):
+        comparison.refuse("NOT_TYPE_EXTENDED", "not", new=new)
+    elif not (yield from compared(writer.child(old), reader.child(new))).is_compatible:
         comparison.refuse("NOT_TYPE_EXTENDED", "not", old=old, new=new)
-    elif _are_different(old, new):
+    elif not (yield from compared(reader.child(new), writer.child(old))).is_compatible:
         comparison.note("NOT_TYPE_NARROWED", "not", old=old, new=new)
 
 

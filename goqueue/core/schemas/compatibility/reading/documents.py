@@ -13,6 +13,7 @@ from goqueue.core.schemas.compatibility.reading.keywords import (
     LIST_KEYWORDS,
     MAP_KEYWORDS,
     SCHEMA_KEYWORDS,
+    SHAPES,
     Draft,
     draft_of,
 )
@@ -22,6 +23,8 @@ from goqueue.errors import InvalidSchema
 
 DOCUMENTS_MAX = 1_000
 """Limit of the schemas that one schema refers to, directly and through others."""
+DEFINITIONS_MAX = 20
+"""Unknown keywords of a document that are looked at."""
 INDEXED_AT_ONCE = 200
 """Schemas that are looked at before others get their turn."""
 
@@ -38,12 +41,15 @@ class Resource:
 
 
 class Document:
-    def __init__(self, root: Json, references: Mapping[str, "Document"]) -> None:
+    def __init__(self, text: str, references: Mapping[str, "Document"]) -> None:
+        root = parsed(text)
         draft = draft_of(root, Draft.DRAFT_2020_12)
         self.root = Resource(self, root, _base_of(root, draft, ""), draft)
         self.embedded: dict[int, Resource] = {}
         """By the identity of the schema that has the `$id`."""
         self.dynamic_anchors = Counter[str]()
+        self.definitions = set(_definitions(root, text))
+        """Keywords of the document that hold nothing but what references lead to, whatever they are called."""
         self._resources = {self.root.base: self.root}
         self._references = dict(_named(references, self.root.base))
 
@@ -98,6 +104,13 @@ def _named(references: Mapping[str, Document], base: str) -> Iterator[tuple[str,
             yield document.root.base, document
     yield from ((_joined(base, name), document) for name, document in references.items())
     yield from references.items()
+
+
+def _definitions(root: Json, text: str) -> Iterator[str]:
+    unknown = [each for each in root if each not in SHAPES] if isinstance(root, dict) else []
+    for keyword in unknown[:DEFINITIONS_MAX]:
+        if isinstance(root[keyword], dict) and f'"#/{keyword}/' in text:
+            yield keyword
 
 
 def _base_of(schema: Json, draft: Draft, around: str) -> str:
@@ -158,7 +171,7 @@ def opened(schema: ResolvedSchema) -> Generator[None, None, tuple[Document, Coun
         top = waiting.pop()
         if id(top) not in documents:
             references = {name: documents[id(each)] for name, each in top.references}
-            document = documents[id(top)] = Document(parsed(top.text), references)
+            document = documents[id(top)] = Document(top.text, references)
             yield from document.indexed()
             anchors += document.dynamic_anchors
     return documents[id(schema)], anchors

@@ -18,7 +18,7 @@ from goqueue.errors import InvalidSchema
 
 PARTS_MAX = 32
 """Conjuncts of a schema that are looked through for one that grants what another one asks."""
-TYPES_EFFORT = 100
+TYPES_EFFORT, TYPES_DEPTH = 100, 8
 """Schemas that are looked at to learn which types a schema takes."""
 VALUES_TYPED_MAX = 500
 REFERENCES_MAX = 200
@@ -171,6 +171,9 @@ class Node:
         if "$ref" in self.own and self.resource.draft <= Draft.DRAFT_7:
             self.own = {"$ref": self.own["$ref"]}
             self.unknown = {}
+        if value is self.resource.document.root.root:
+            for keyword in self.resource.document.definitions:
+                self.unknown.pop(keyword, None)
         for keyword in [each for each in self.own if each in _COMBINING]:
             self._put_aside(keyword, self.own.pop(keyword))
 
@@ -244,19 +247,19 @@ class Node:
     @property
     def types(self) -> frozenset[str]:
         """The types that its values may have, or more."""
-        return self._types_within([TYPES_EFFORT])
+        return self._types_within([TYPES_EFFORT], TYPES_DEPTH)
 
-    def _types_within(self, effort: list[int]) -> frozenset[str]:
+    def _types_within(self, effort: list[int], depth: int) -> frozenset[str]:
         if self._types is None:
             effort[0] -= 1
             own = self._own_types()
-            if effort[0] <= 0:
+            if effort[0] <= 0 or depth == 0:
                 return own
             self._types = own  # what refers to itself meanwhile is told too much
             for conjunct in self.conjuncts[:PARTS_MAX]:
-                self._types &= conjunct.node._types_within(effort)
+                self._types &= conjunct.node._types_within(effort, depth - 1)
             for union in self.unions:
-                self._types &= self._types_of(union, effort)
+                self._types &= self._types_of(union, effort, depth - 1)
         return self._types
 
     def _own_types(self) -> frozenset[str]:
@@ -268,10 +271,10 @@ class Node:
         values = self.own.get("enum", ())
         return types & types_of_values(values) if 0 < len(values) <= VALUES_TYPED_MAX else types
 
-    def _types_of(self, union: Members, effort: list[int]) -> frozenset[str]:
+    def _types_of(self, union: Members, effort: list[int], depth: int) -> frozenset[str]:
         if len(union) > effort[0]:
             return EVERYTHING
-        return frozenset[str]().union(*(union[place]._types_within(effort) for place in range(len(union))))
+        return frozenset[str]().union(*(union[place]._types_within(effort, depth) for place in range(len(union))))
 
     @property
     def bare(self) -> "Node":

@@ -13,6 +13,7 @@ Number: TypeAlias = int | Decimal
 
 SHOWN_MAX = 200
 """Characters of a value that a finding shows."""
+DIGITS_MAX = 1_000
 EXPONENT_MAX = 400
 """Beyond 10^400 a number stays as it was written: nobody spells out a million zeros."""
 
@@ -28,6 +29,7 @@ ABSENT = Absent()
 
 
 def parsed(text: str) -> Json:
+    """Nesting is limited to 128 before: the registry takes no deeper schema."""
     try:
         return json.loads(text, parse_float=_number, parse_constant=_no_number)
     except (ValueError, ArithmeticError, RecursionError) as error:
@@ -35,6 +37,8 @@ def parsed(text: str) -> Json:
 
 
 def _number(literal: str) -> Number:
+    if len(literal) > DIGITS_MAX:
+        raise ValueError(f"a number has more than {DIGITS_MAX:,} digits")
     number = Decimal(literal)
     is_whole = -EXPONENT_MAX < number.adjusted() < EXPONENT_MAX and number == number.to_integral_value()
     return int(number) if is_whole else number
