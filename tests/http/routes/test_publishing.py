@@ -189,3 +189,19 @@ async def test_nothing_is_waited_for_without_acks(autojump_clock: MockClock) -> 
         assert answer.json() == {"results": [{"partition": 0, "offset": None}]}
         await trio.sleep(1)
         assert [each.value for each in await read_all(client)] == [b"v"]
+
+
+async def test_messages_that_do_not_fit_their_schema_are_named_one_by_one(autojump_clock: MockClock) -> None:
+    schema = {"type": "object", "properties": {"price": {"type": "number"}}}
+    good, bad = {"value_json": {"price": 1}}, {"value_json": {"price": "a secret"}}
+    async with goqueue.testing.machine() as machine, machine.client() as client, connected(machine) as http:
+        await client.create_topic("orders", partitions=1)
+        await client.register_schema("orders-value", schema)
+        some = await http.ask("POST", "/topics/orders/messages", {"messages": [good, bad, good]})
+        assert some.status == 207
+        first, refused, last = some.json()["results"]
+        assert (first["offset"], last["offset"]) == (0, 1)
+        assert (refused["code"], refused["retryable"]) == ("schema_refused", False)
+        assert refused["message"] == '$.price: type ["number"]; subject orders-value, version 1'
+        none = await http.ask("POST", "/topics/orders/messages", {"messages": [bad, bad]})
+        assert none.status == 422

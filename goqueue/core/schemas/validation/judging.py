@@ -38,10 +38,13 @@ class SchemaJudgement:
     def __init__(self, schemas: TopicSchemas, *, value_bytes_max: int = VALUE_BYTES) -> None:
         self._values = _judging(schemas.values, schemas, value_bytes_max, is_key=False)
         self._keys = _judging(schemas.keys, schemas, value_bytes_max, is_key=True)
+        self._subjects = [each for each in (self._values, self._keys) if each is not None]
 
     def verdict(self, records: Buffer, count: int) -> Generator[None, None, SchemaVerdict]:
         """Judge the records of a checked body; yields after each small piece of work."""
         body = records if isinstance(records, bytes) else bytes(records)
+        for subject in self._subjects:
+            subject.begin()
         is_valid, size_max, prefix = yield from self._quick()
         loads, sizes = orjson.loads, _SIZES.unpack_from
         before, bad, quick = self._judged, list[BadRecord](), count
@@ -73,7 +76,7 @@ class SchemaJudgement:
 
     @property
     def _judged(self) -> int:
-        return sum(each.judged for each in (self._values, self._keys) if each is not None)
+        return sum(each.judged for each in self._subjects)
 
     def _quick(self) -> Generator[None, None, tuple[Callable[[Any], bool], int, bytes]]:
         """The validator of the short loop, up to which size values need no other look (negative: none does), and
