@@ -344,3 +344,31 @@ def test_a_pattern_that_is_done_after_some_characters_bounds_no_long_text() -> N
     assert isinstance(
         fault(topic(subject({"properties": {"id": {"pattern": "[ab]*a[ab]{99}c"}}})), value), TooLarge
     )
+
+
+# The header of producers, in the short loop
+
+
+@pytest.mark.parametrize(
+    ("value", "headers", "is_refused"),
+    [
+        (b"5", {"schema-id": b"102"}, False),
+        (b'"x"', {"schema-id": b"102"}, True),
+        (b'"x"', {"schema-id": b"101"}, False),
+        (b"5", {"schema-id": b"101"}, True),
+        (b"5", {"schema-id": b"102", "trace": b"x"}, False),
+        (b'"x"', {"schema-id": b"102", "trace": b"x"}, True),
+        (b"5", {"schema-id": b"103"}, True),
+        (prefixed(102, b"5"), {"schema-id": b"102"}, False),
+        (prefixed(101, b'"x"'), {"schema-id": b"102"}, True),
+        (b"hello", {"schema-id": b"102"}, True),
+    ],
+)
+@pytest.mark.parametrize("others", [{}, {"key": b"k"}, {"flags": int(Flag.FIRED)}])
+def test_a_message_under_a_producer_s_header_is_held_to_what_it_names(
+    value: bytes, headers: dict[str, bytes], is_refused: bool, others: dict[str, Any]
+) -> None:
+    records = b"".join(record(value, number, headers=headers, **others) for number in range(3))
+    found = verdict(NEWEST, records, 3)
+    assert [bad.index for bad in found.bad] == ([0, 1, 2] if is_refused else [])
+    assert found.judged == 3
