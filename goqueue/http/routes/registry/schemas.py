@@ -148,6 +148,11 @@ async def list_schemas(call: HttpCall[SchemasQuery, None]) -> Response | None:
     return None
 
 
+def _goes_on(page: wire.Schemas) -> bool:
+    """A page without a schema is the last one, whatever it says."""
+    return page.has_more and bool(page.schemas)
+
+
 async def _page(call: HttpCall[SchemasQuery, None], request: wire.ListSchemas, count: int) -> wire.Schemas:
     left = call.query.limit - count if call.query.limit >= 0 else wire.PAGE_MAX
     most = max(1, min(wire.PAGE_MAX, left))
