@@ -1,9 +1,9 @@
 """What schemas cost: `./dev bench schema`.
 
-Ten-field messages of about 150 bytes in JSON, through one partition, batches of 1,000, every publish confirmed: with
-a schema and without one, in turns. The same with the schema's id before each value, as Confluent's serializers write
-it. How long the thousandth version of a subject takes to register; what it costs to compare two schemas of 500
-properties.
+Ten-field messages of about 150 bytes in JSON, through one partition, batches of 1,000, every publish confirmed:
+with a schema and without one, in turns. The same with the schema's id before each value, as Confluent's serializers
+write it. How long the thousandth version of a subject takes to register; what it costs to compare two schemas of
+500 properties.
 """
 
 import statistics
@@ -24,8 +24,8 @@ from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
 from benchmarks.peers.workload import Wrong, check_count
 from goqueue.core.schemas.compatibility.check import findings
-from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import ResolvedSchema
+from goqueue.core.schemas.text import finished
 
 WORKERS = 4
 PLAIN, TYPED, FRAMED = "plain", "typed", "framed"

@@ -55,8 +55,12 @@ ROOMS: Mapping[str, str] = {
     "core/metadata": "core/topics core/groups",
     "core/security": "core",
     "core/schemas": "core",
-    "core/schemas/compatibility": "core/schemas",
     "core/schemas/reading": "core/schemas",
+    "core/schemas/compatibility/nodes": "core/schemas core/schemas/reading",
+    "core/schemas/compatibility/comparing": "core/schemas/reading core/schemas/compatibility/nodes",
+    "core/schemas/compatibility": (
+        "core/schemas core/schemas/compatibility/nodes core/schemas/compatibility/comparing"
+    ),
     "core/schemas/validation": "core/records core/topics core/schemas core/schemas/reading",
     "storage": "",
     "storage/disk": "",
@@ -103,7 +107,7 @@ ROOMS: Mapping[str, str] = {
     "http/members": "http/server http/messages",
     "http/metrics": "",
     "http/routes/registry": "http/server http/routing",
-    "http/routes": "http/server http/routing http/messages http/members http/metrics http/routes/registry",
+    "http/routes": "http/server http/routing http/messages http/members http/metrics",
     "http": "http/server http/routing http/members http/metrics http/routes",
     "cli/program": "",
     "cli/messages": "cli/program",

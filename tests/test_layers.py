@@ -158,8 +158,6 @@ SAME_CLASS_NAMES = {
     "Reader",
     "TypedProducer",
     "Worker",
-    "DeliveredWithBody",
-    "FlaggedWithBody",
     # Public views, the answers that they are made from, and the actors behind them.
     "DamagedSkipped",
     "Group",

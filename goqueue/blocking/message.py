@@ -49,12 +49,12 @@ class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
     __slots__ = ()
 
 
-class DeliveredWithBody(WithBody, DeliveredMessage):
+class _DeliveredWithBody(WithBody, DeliveredMessage):
     __slots__ = ("_body",)
 
 
-class FlaggedWithBody(WithBody, FlaggedDelivered):
+class _FlaggedWithBody(WithBody, FlaggedDelivered):
     __slots__ = ("_body",)
 
 
-OF_THREADS = Kinds(DeliveredMessage, FlaggedDelivered, DeliveredWithBody, FlaggedWithBody)
+OF_THREADS = Kinds(DeliveredMessage, FlaggedDelivered, _DeliveredWithBody, _FlaggedWithBody)

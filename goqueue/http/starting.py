@@ -49,7 +49,7 @@ class StartingGateway:
 
 async def _answer(exchange: Exchange) -> None:
     exchange.is_last = True
-    path = path_of(exchange.head.target)
+    path = path_of(exchange.head)
     if path in ALIVE_PATHS:
         await exchange.answer(ALIVE)
         return

@@ -23,8 +23,9 @@ from goqueue.client.schemas.registry import LATEST, AnyVersion, SchemaFindings, 
 from goqueue.client.schemas.source import SchemaSource
 from goqueue.core.schemas.compatibility.check import Change, changes, findings
 from goqueue.core.schemas.findings import Finding
-from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import Compatibility, Reference, ResolvedSchema
+from goqueue.core.schemas.text import finished
+from goqueue.core.schemas.validation.checking import check_schema
 
 
 @click.command(short_help="Say whether a schema could be registered.")
@@ -143,8 +144,12 @@ async def _compared(
 
 
 async def _resolved(questions: SchemaQuestions, subject: str, side: AnyVersion | SchemaSource) -> ResolvedSchema:
-    source = side if isinstance(side, SchemaSource) else source_to_register(await questions.get(subject, side))
-    return await questions.resolved(source)
+    """What the registry has is sound; what a file has is looked at."""
+    if not isinstance(side, SchemaSource):
+        return await questions.resolved(source_to_register(await questions.get(subject, side)))
+    resolved = await questions.resolved(side)
+    check_schema(resolved)
+    return resolved
 
 
 def _compared_fields(subject: str, old: str, new: str, compared: Compared) -> dict[str, Any]:

@@ -13,7 +13,7 @@ COLUMNS = [Column("PATH", 4), Column("BEFORE", 6), Column("NOW", 3), Column("DIF
 VALUE_WIDTH = 32
 
 
-class Difference(Protocol):
+class ShownDifference(Protocol):
     """A finding of the broker or of our own, or a change that breaks nothing."""
 
     @property
@@ -61,15 +61,15 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.splitlines()))
 
 
-def difference_fields(difference: Difference) -> dict[str, Any]:
+def difference_fields(difference: ShownDifference) -> dict[str, Any]:
     return {name: getattr(difference, name) for name in ("type", "path", "old", "new", "help")}
 
 
-def write_differences(differences: Iterable[Difference]) -> None:
+def write_differences(differences: Iterable[ShownDifference]) -> None:
     write_table(COLUMNS, [_row(each) for each in differences])
 
 
-def write_findings(findings: Sequence[Difference]) -> None:
+def write_findings(findings: Sequence[ShownDifference]) -> None:
     """A row for each, and below it what would help."""
     rows = [_row(each) for each in findings]
     columns = fitting(COLUMNS, rows)
@@ -79,7 +79,7 @@ def write_findings(findings: Sequence[Difference]) -> None:
         click.echo(f"    {printable(each.help)}")
 
 
-def _row(difference: Difference) -> list[str]:
+def _row(difference: ShownDifference) -> list[str]:
     path, old, new, kind = map(printable, (difference.path, difference.old, difference.new, difference.type))
     return [path, _short(old), _short(new), kind]
 

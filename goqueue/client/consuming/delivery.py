@@ -15,7 +15,7 @@ from goqueue.client.consuming.names import DeliveredNames
 from goqueue.client.link.arguments import refusal
 from goqueue.client.reading.message import DecodedBatch, FlaggedMessage, Message, Slice
 from goqueue.client.schemas.codec import Codec, body_in
-from goqueue.core.receipts import receipt_text
+from goqueue.core.receipts import receipt_ends, receipt_text
 from goqueue.core.records.batch import Envelope
 from goqueue.errors import InvalidMessage, SchemaMisfit
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet
@@ -88,6 +88,18 @@ class ReceivedDelivery:
         group, topic, _, partition, nonce = self.origin
         return receipt_text(group, topic, partition, offset, self.attempt_of(offset), nonce)
 
+    def receipts_of(self, messages: Iterable["LeasedMessage"]) -> list[tuple[int, str]]:
+        """The attempt and the receipt of each of these messages, in fewer steps than one by one."""
+        group, topic, _, partition, nonce = self.origin
+        offsets = [message.offset for message in messages]
+        attempts = list(map(self.names.attempt_of, offsets))
+        ends = {each: receipt_ends(group, topic, partition, each, nonce) for each in set(attempts)}
+        found = list[tuple[int, str]]()
+        for attempt, offset in zip(attempts, offsets, strict=True):
+            head, tail = ends[attempt]
+            found.append((attempt, f"{head}{offset}{tail}"))
+        return found
+
     def holds(self, offset: Offset) -> bool:
         """Whether the message is not settled."""
         return bool(self.messages) and (self._unsettled is None or offset in self._unsettled)
@@ -115,7 +127,7 @@ class ReceivedDelivery:
             self._unsettled.difference_update(offsets)
         if not self._unsettled:
             self.messages = []  # cuts the circle
-        return before - len(self)
+        return before - len(self._unsettled or ())
 
 
 class _DeliveredBatch(DecodedBatch):
@@ -224,11 +236,11 @@ class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
     __slots__ = ()
 
 
-class DeliveredWithBody(WithBody, DeliveredMessage):
+class _DeliveredWithBody(WithBody, DeliveredMessage):
     __slots__ = ("_body",)
 
 
-class FlaggedWithBody(WithBody, FlaggedDelivered):
+class _FlaggedWithBody(WithBody, FlaggedDelivered):
     __slots__ = ("_body",)
 
 
@@ -244,7 +256,7 @@ class Kinds(NamedTuple):
         return self[:2] if codec is None else self[2:]
 
 
-OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered, DeliveredWithBody, FlaggedWithBody)
+OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered, _DeliveredWithBody, _FlaggedWithBody)
 
 
 class DeliveredSlice(Slice):
@@ -309,6 +321,10 @@ class Portion(NamedTuple):
 
 def portions_of(messages: Sequence[LeasedMessage]) -> list[Portion]:
     """One for each delivery among them. Messages of a whole delivery in order are not looked at one by one."""
+    if len(messages) == 1:
+        delivery = delivery_of(messages[0])
+        is_whole = len(delivery.messages) == 1 and delivery.messages[0] is messages[0]
+        return [Portion(delivery, None if is_whole else list(messages))]
     whole: list[Portion] = []
     others: dict[ReceivedDelivery, list[LeasedMessage]] = {}
     position, count = 0, len(messages)
@@ -332,7 +348,10 @@ def delivery_of(message: object) -> ReceivedDelivery:
     raise InvalidMessage(f"{message!r} was not delivered by a group; settle what a consumer handed out")
 
 
-def runs_of(delivery: ReceivedDelivery, messages: Iterable[LeasedMessage]) -> tuple[DeliveryRun, ...]:
+def runs_of(delivery: ReceivedDelivery, messages: Sequence[LeasedMessage]) -> tuple[DeliveryRun, ...]:
+    if len(messages) == 1:
+        alone = messages[0].offset
+        return (DeliveryRun(alone, alone, delivery.names.attempt_of(alone)),)
     runs: list[DeliveryRun] = []
     first = last = -1
     attempt = 0

@@ -6,8 +6,8 @@ from goqueue.client.link.arguments import refusal
 from goqueue.client.schemas.source import SchemaSource, misfit
 from goqueue.core.records.jsonvalue import json_bytes, value_of_json
 from goqueue.core.records.record import VALUE_SIZE_MAX
-from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import ResolvedSchema
+from goqueue.core.schemas.text import finished
 from goqueue.core.schemas.validation.bounds import ValueBounds
 from goqueue.core.schemas.validation.compiling import compile_schema
 from goqueue.core.schemas.validation.explaining import Fault

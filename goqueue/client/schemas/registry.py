@@ -23,6 +23,7 @@ from goqueue.core.schemas.schema import (
     SchemaType,
     VersionNumber,
 )
+from goqueue.errors import UnknownSubject
 from goqueue.net.wire import schemas as wire
 from goqueue.net.wire.fields import U32_MAX
 from goqueue.net.wire.kinds import Answer, Request
@@ -32,6 +33,8 @@ ItemT = TypeVar("ItemT")
 AnyVersion: TypeAlias = VersionNumber | str
 LATEST = "latest"
 SUBJECT_LENGTH_MAX = 1_024
+NONE_OF_ITS_OWN = (40408, 40409)
+"""The error codes of a reset of what a subject does not have."""
 TYPES, LEVELS, MODES = ([each.value for each in kind] for kind in (SchemaType, Compatibility, Mode))
 
 
@@ -209,10 +212,19 @@ class SchemaQuestions:
         await self._client.call(request, wire.SchemaSettings)
 
     async def reset(self, subject: str | None, *, config: bool = False, mode: bool = False) -> None:
-        """Take back what the subject has of its own."""
+        """Take back what the subject has of its own, if it has any."""
         name = None if subject is None else _subject(subject)
-        request = wire.ChangeSchemaSettings(name, reset_config=config, reset_mode=mode)
-        await self._client.call(request, wire.SchemaSettings)
+        if config:
+            await self._reset(wire.ChangeSchemaSettings(name, reset_config=True))
+        if mode:
+            await self._reset(wire.ChangeSchemaSettings(name, reset_mode=True))
+
+    async def _reset(self, request: wire.ChangeSchemaSettings) -> None:
+        try:
+            await self._client.call(request, wire.SchemaSettings)
+        except UnknownSubject as error:
+            if error.error_code not in NONE_OF_ITS_OWN:
+                raise
 
 
 def source_to_register(

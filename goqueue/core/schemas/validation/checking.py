@@ -4,8 +4,8 @@ from collections.abc import Generator
 
 from goqueue.core.schemas.reading.documents import Documents
 from goqueue.core.schemas.reading.parsing import parsed
-from goqueue.core.schemas.reading.slicing import finished
 from goqueue.core.schemas.schema import ResolvedSchema, SchemaType
+from goqueue.core.schemas.text import finished
 from goqueue.core.schemas.validation.compiling import compiling_read
 from goqueue.core.schemas.validation.metaschemas import check_keywords
 

@@ -15,6 +15,11 @@ from goqueue.core.schemas.reading.refusing import shortened
 from goqueue.core.schemas.validation.forms import is_hidden_union
 
 LIMIT_LENGTH_MAX = 60
+_KNOWN_BY_KIND = (
+    jsonschema_rs.ValidationErrorKind.FalseSchema,
+    jsonschema_rs.ValidationErrorKind.PropertyNames,
+)
+"""The path in the schema ends elsewhere: in the name of a property, or in what the names are held to."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -50,6 +55,8 @@ def _fault(error: jsonschema_rs.ValidationError) -> Fault:
 def _keyword(error: jsonschema_rs.ValidationError) -> str:
     if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Not):
         return is_hidden_union(error.kind.schema) or "not"
+    if isinstance(error.kind, _KNOWN_BY_KIND):
+        return error.kind.name
     last = [step for step in error.schema_path if isinstance(step, str)][-1:]
     return last[0] if last else error.kind.name
 

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 from goqueue.core.schemas.reading.documents import Documents, Place
-from goqueue.core.schemas.reading.keywords import JsonSchema
 from goqueue.core.schemas.reading.parsing import WALKED_AT_ONCE
 
 UNIONS = ("anyOf", "oneOf")
@@ -56,7 +55,10 @@ def _fragment(place: Place, without_unions: bool) -> str:
         if without_unions and place.steps[at] in UNIONS:
             steps += _hidden_at(place.document.places.get(place.steps[:at]), str(place.steps[at]))
         steps.append(place.steps[at])
-    return "#" + "".join("/" + quote(str(step).replace("~", "~0").replace("/", "~1"), _SAFE) for step in steps)
+    written = "".join("/" + quote(str(step).replace("~", "~0").replace("/", "~1"), _SAFE) for step in steps)
+    return (
+        f"#{written}" if written else ""
+    )  # behind an empty fragment the compiler loses the way of a $recursiveRef
 
 
 def _hidden_at(parent: Place | None, keyword: str) -> list[str | int]:
@@ -85,13 +87,8 @@ def _hide_unions(schema: dict[str, Any]) -> None:
 def _write_identity(place: Place, schema: dict[str, Any]) -> None:
     draft = place.document.draft
     schema.pop("$schema", None)
-    if place.child is not None or place.steps == () or place.resource.root is place:
-        schema.pop(draft.id_keyword, None)
+    schema.pop(draft.id_keyword, None)
     if place.resource.root is place:
         schema[draft.id_keyword] = place.resource.uri
     if not place.steps:
         schema["$schema"] = draft.uri
-
-
-def main_of(documents: Documents) -> JsonSchema:
-    return documents.main.root

@@ -81,9 +81,9 @@ class Schemas:
             "maxProperties": self.count,
             "propertyNames": lambda: {"maxLength": self.count()},
             "dependencies": lambda: self.dependencies(depth),
-            "unevaluatedProperties": lambda: self.random.choice((False, True, self.inner(depth))),
         }
         if self.draft >= 2019:
+            some["unevaluatedProperties"] = lambda: self.random.choice((False, True, self.inner(depth)))
             some["dependentRequired"] = lambda: {self.random.choice(NAMES): self.names()}
             some["dependentSchemas"] = lambda: {self.random.choice(NAMES): self.inner(depth)}
         for keyword in self.random.sample(sorted(some), self.random.choice((0, 1, 1, 2, 3))):
@@ -110,8 +110,9 @@ class Schemas:
             "contains": lambda: self.inner(0),
             "minContains": self.count,
             "maxContains": self.count,
-            "unevaluatedItems": lambda: self.inner(0),
         }
+        if self.draft >= 2019:
+            some["unevaluatedItems"] = lambda: self.inner(0)
         for keyword in self.random.sample(sorted(some), self.random.choice((0, 1, 1, 3))):
             schema[keyword] = some[keyword]()
 

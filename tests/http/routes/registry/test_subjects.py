@@ -1,6 +1,7 @@
 """Subjects and their versions, as clients of Confluent's registry ask for them."""
 
 import json
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -218,7 +219,13 @@ async def test_what_an_answer_had_may_come_back(autojump_clock: MockClock) -> No
         made = await client.register("orders", CLOSED)
         assert await client.good("POST", "/subjects/orders", made) == made
         assert (await client.good("POST", "/compatibility/subjects/orders/versions/latest", made))["is_compatible"]
-        empty = {"references": [], "metadata": None, "ruleSet": None, "propagateSchemaTags": False, "id": -1}
+        empty: dict[str, Any] = {
+            "references": [],
+            "metadata": None,
+            "ruleSet": None,
+            "propagateSchemaTags": False,
+            "id": -1,
+        }
         assert await client.good("POST", "/subjects/orders/versions", {**body(CLOSED), **empty}) == made
 
 
