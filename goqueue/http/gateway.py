@@ -5,6 +5,7 @@ connection, and never the broker.
 """
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -30,7 +31,8 @@ from goqueue.http.routing.topics import TopicNames
 from goqueue.http.server.budget import ByteBudget
 from goqueue.http.server.connection import ENDINGS, Budgets, HttpConnection
 from goqueue.http.server.errors import Bug, InvalidRequest, MethodNotAllowed, Overloaded, WrongServer, status_of
-from goqueue.http.server.exchange import Exchange, Response
+from goqueue.http.server.exchange import Exchange, Response, whole_answer
+from goqueue.http.server.machine import Head, Headers
 from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers, refusal_of
 from goqueue.net.wire.errors import HandshakeRefused
 from goqueue.net.wire.failures import error_body
@@ -90,6 +92,15 @@ class Gateway:
             if self.is_leaving and not self._clients:
                 self._all_gone.set()
 
+    def make_room(self) -> bool:
+        """End the connection that has waited longest for a request, if one does: a client that is there now goes
+        before one that may come back."""
+        return any(connection.yield_place() for connection in self._clients)
+
+    def farewell(self, reason: str) -> bytes:
+        """What a connection hears for which there is no place."""
+        return whole_answer(refusal(f"{next(self._numbers):x}-1", Overloaded(reason)))
+
     async def drain(self) -> None:
         """Idle connections end now, long polls are answered at once, streams end; others have their answer."""
         self.is_leaving = True
@@ -101,8 +112,8 @@ class Gateway:
             with trio.move_on_after(DRAIN_SECONDS_MAX):
                 await self._all_gone.wait()
 
-    def check_origin(self, exchange: Exchange, called: str | None) -> None:
-        refused = refusal_of(exchange.head.headers, self._own(), self._allowed_callers, called)
+    def check_origin(self, headers: Headers, called: str | None) -> None:
+        refused = refusal_of(headers, self._own(), self._allowed_callers, called)
         if refused is not None:
             raise HandshakeRefused(refused)
 
@@ -147,17 +158,18 @@ class _Client:
 
     def _find(self, exchange: Exchange) -> tuple[Route, Mapping[str, str], Mapping[str, str]]:
         head = exchange.head
+        target, headers = _target(head)
         if any(value.lower() == b"websocket" for value in head.values(b"upgrade")):
-            self._gateway.check_origin(exchange, self._called)
+            self._gateway.check_origin(headers, self._called)
             raise self._gateway.other_port()
-        path, _, query = _target(head.target).partition("?")
+        path, _, query = target.partition("?")
         try:
             route, values = self._gateway.table.find(head.method, path)
         except GoQueueError:
-            self._gateway.check_origin(exchange, self._called)  # a page of others learns nothing
+            self._gateway.check_origin(headers, self._called)  # a page of others learns nothing
             raise
         if not route.is_open:
-            self._gateway.check_origin(exchange, self._called)
+            self._gateway.check_origin(headers, self._called)
         return route, values, parameters(query)
 
     async def _respond(
@@ -186,16 +198,18 @@ async def _answer(exchange: Exchange, response: Response) -> None:
         await exchange.answer(refusal(exchange.request_id, error))
 
 
-def _target(target: bytes) -> str:
-    """Path and query. A whole address is what one would send to a proxy, and is understood as well."""
-    text = target.decode("ascii")
+def _target(head: Head) -> tuple[str, Headers]:
+    """Path and query, and the headers. A whole address is what one would send to a proxy, and is understood as
+    well; its host is the one that counts then."""
+    text = head.target.decode("ascii")
     if text.startswith(("http://", "https://")):
         _, _, rest = text.partition("://")
-        _, slash, path = rest.partition("/")
-        return slash + path or "/"
+        host = re.split("[/?]", rest, maxsplit=1)[0]
+        path, others = rest[len(host) :], [each for each in head.headers if each[0] != b"host"]
+        return path if path.startswith("/") else f"/{path}", [*others, (b"host", host.encode())]
     if not text.startswith("/"):
         raise InvalidRequest(f"the target {text!r} is no path; it begins with /")
-    return text
+    return text, head.headers
 
 
 def refusal(request_id: str, error: GoQueueError) -> Response:

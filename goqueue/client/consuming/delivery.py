@@ -8,12 +8,12 @@ Messages, batches and their delivery refer to each other in a circle. It is cut 
 a busy consumer leaves nothing to the garbage collector.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goqueue.client.consuming.names import DeliveredNames
 from goqueue.client.reading.message import DecodedBatch, FlaggedMessage, Message, Slice
-from goqueue.core.receipts import receipt_text
+from goqueue.core.receipts import receipt_ends, receipt_text
 from goqueue.core.records.batch import Envelope
 from goqueue.errors import InvalidMessage
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet
@@ -82,6 +82,18 @@ class ReceivedDelivery:
     def receipt_of(self, offset: Offset) -> str | None:
         group, topic, _, partition, nonce = self.origin
         return receipt_text(group, topic, partition, offset, self.attempt_of(offset), nonce)
+
+    def receipts_of(self, messages: Iterable["LeasedMessage"]) -> list[tuple[int, str]]:
+        """The attempt and the receipt of each of these messages, in fewer steps than one by one."""
+        group, topic, _, partition, nonce = self.origin
+        offsets = [message.offset for message in messages]
+        attempts = list(map(self.names.attempt_of, offsets))
+        ends = {each: receipt_ends(group, topic, partition, each, nonce) for each in set(attempts)}
+        found = list[tuple[int, str]]()
+        for attempt, offset in zip(attempts, offsets, strict=True):
+            head, tail = ends[attempt]
+            found.append((attempt, f"{head}{offset}{tail}"))
+        return found
 
     def holds(self, offset: Offset) -> bool:
         """Whether the message is not settled."""

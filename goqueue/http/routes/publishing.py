@@ -9,7 +9,13 @@ from pydantic import ConfigDict, Field
 from goqueue.client.producing.content import acks_of
 from goqueue.core.names import check_publishable
 from goqueue.errors import GoQueueError, UnknownPartition
-from goqueue.http.messages.incoming import VALUE_FIELDS, GatheredMessages, MessageGathering, read_message
+from goqueue.http.messages.incoming import (
+    VALUE_FIELDS,
+    GatheredMessages,
+    MessageGathering,
+    read_message,
+    untraced,
+)
 from goqueue.http.messages.publishing import PARTLY, PublishRun, error_in_json
 from goqueue.http.routes.topics import TOPIC_ERRORS, idempotency_key
 from goqueue.http.routing.answers import json_response, retry_headers
@@ -18,6 +24,7 @@ from goqueue.http.routing.route import NDJSON, OCTETS, Body, HttpCall, Model, Ro
 from goqueue.http.server.errors import BodyTooLarge, InvalidRequest, status_of
 from goqueue.http.server.exchange import JSON, Exchange, Response
 from goqueue.net.wire.messages import DescribeTopics, Produce
+from goqueue.storage.slices import Slices
 
 GROUP = "Messages"
 MESSAGES_MAX = 10_000
@@ -109,9 +116,12 @@ _OF_ONE_MESSAGE = tuple(name for name in PublishQuery.model_fields if name != "a
 
 async def _publish_json(call: HttpCall[PublishQuery, None]) -> Response:
     body = parse_json(await call.exchange.body(JSON_SIZE_MAX))
-    if not isinstance(body, dict) or list(body) != ["messages"] or not isinstance(body["messages"], list):
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(messages, list):
         raise InvalidRequest('the body is {"messages": [{"value": …}]}, and nothing beside')
-    messages = body["messages"]
+    unknown = next((name for name in body if name != "messages"), None)
+    if unknown is not None:
+        raise InvalidRequest(f"there is no field {unknown!r} here, beside messages", fields=[unknown])
     if len(messages) > MESSAGES_MAX:
         raise BodyTooLarge(
             f"there are {len(messages):,} messages; send {MESSAGES_MAX:,} at a time, or each on a line ({NDJSON})",
@@ -131,7 +141,7 @@ async def _publish_body(call: HttpCall[PublishQuery, None]) -> Response:
     value = await call.exchange.body(VALUE_SIZE_MAX)
     told = {name: getattr(query, name) for name in _OF_ONE_MESSAGE if getattr(query, name) is not None}
     if query.headers is not None:
-        told["headers"] = parse_json(query.headers.encode())
+        told["headers"] = parse_json(query.headers.encode(), "the parameter headers")
     _, key, plan = read_message({"value": "", **told}, _now(call))
 
     async def gather(gathering: MessageGathering) -> GatheredMessages:
@@ -165,13 +175,14 @@ async def _publish_lines(call: HttpCall[PublishQuery, None]) -> None:
 async def _published_lines(
     call: HttpCall[PublishQuery, None], lines: Sequence["BodyLine"], first: int, name: str | None
 ) -> PublishRun:
-    messages, refused = list[Any](), dict[int, GoQueueError]()
+    messages, refused, slices = list[Any](), dict[int, GoQueueError](), Slices()
     for place, (_, text) in enumerate(lines):
         try:
-            messages.append(parse_json(text))
+            messages.append(parse_json(text, "the line"))
         except GoQueueError as error:
             messages.append(None)
-            refused[place] = error
+            refused[place] = untraced(error)
+            await slices.step()
     return await _published(call, messages, name, first, refused)
 
 
@@ -203,11 +214,12 @@ class _Lines:
             self._exchange.keep(len(self._rest))
             part = await self._exchange.next_part()
             self._is_over = not part
-            filled = [line for line in self._cut(part) if line.text.strip()]
+            filled = self._cut(part)
             self._ready = iter([filled[at : at + LINES_MAX] for at in range(0, len(filled), LINES_MAX)])
 
     def _cut(self, part: bytes) -> list[BodyLine]:
-        """The lines that end in this part. A long line in many parts is not copied for each of them."""
+        """The lines that end in this part and are not empty. A long line in many parts is not copied for each of
+        them."""
         self._rest += part
         if len(self._rest) > JSON_SIZE_MAX + len(part):
             raise BodyTooLarge(f"a line has at most {JSON_SIZE_MAX:,} bytes", limit=JSON_SIZE_MAX)
@@ -215,7 +227,8 @@ class _Lines:
             return []
         texts = bytes(self._rest).split(b"\n")
         self._rest = bytearray(texts.pop() if part else b"")
-        lines = [BodyLine(self._number + place, text) for place, text in enumerate(texts, 1)]
+        numbered = enumerate(texts, self._number + 1)
+        lines = [BodyLine(number, text) for number, text in numbered if text and not text.isspace()]
         self._number += len(texts)
         return lines
 
@@ -236,9 +249,11 @@ class _Reports:
             if result and "code" in result
         ]
         published = len(lines) - len(failed)
+        repeated = sum(bool(result and result.get("repeated")) for result in done.results)
         self._published += published
         self._statuses |= done.statuses
-        await self._write({"first": lines[0].number, "published": published, "failed": failed})
+        told = {"first": lines[0].number, "published": published, "failed": failed}
+        await self._write(told | ({"repeated": repeated} if repeated else {}))
 
     async def add_error(self, error: GoQueueError) -> None:
         self._statuses.add(status_of(error))

@@ -1,8 +1,6 @@
 """Receipts and leases by example (G6, G7)."""
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any, TypeAlias
 
 import pytest
@@ -15,6 +13,7 @@ from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import SETTLED_REMEMBERED
 from goqueue.errors import StaleReceipt
 from tests.core.ledger.test_delivering import Desk, run
+from tests.steps import steps_of
 
 # Receipts
 
@@ -226,25 +225,6 @@ def test_deadlines_that_were_moved_a_thousand_times_are_not_kept() -> None:
     for _ in range(1_000):
         desk.extend(nonce, run(0))
     assert len(desk.ledger._state.deliveries.deadlines._heap) <= 2 * 2 + OUTDATED_MAX
-
-
-def steps_of(work: Callable[[], object]) -> int:
-    """How many instructions of Python a piece of work takes: the same on every machine."""
-    steps = 0
-
-    def count(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal steps
-        frame.f_trace_opcodes = True
-        steps += event == "opcode"
-        return count
-
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return steps
 
 
 def test_messages_extended_one_by_one_cost_the_same_however_many_there_are() -> None:

@@ -87,6 +87,22 @@ async def test_a_repeat_under_the_same_key_is_written_once(autojump_clock: MockC
         assert len(await read_all(client)) == 3
 
 
+async def test_a_repeat_of_many_messages_has_all_their_offsets(autojump_clock: MockClock) -> None:
+    """Beyond what one batch takes; the same id twice in a request is one message."""
+    async with goqueue.testing.machine() as machine, machine.client() as client:
+        await client.create_topic("orders", partitions=1)
+        body = {"messages": [{"value": str(number)} for number in range(2_500)]}
+        path = "/topics/orders/messages"
+        first = (await ask(machine, "POST", path, body, idempotency_key="K")).json()["results"]
+        again = (await ask(machine, "POST", path, body, idempotency_key="K")).json()["results"]
+        assert [each["offset"] for each in first] == list(range(2_500))
+        assert again == [{**each, "repeated": True} for each in first]
+        same = {"messages": [{"value": "x", "message_id": "one"} for _ in range(1_500)]}
+        results = (await ask(machine, "POST", path, same)).json()["results"]
+        assert {each["offset"] for each in results} == {2_500}
+        assert ["repeated" in each for each in results] == [False] + [True] * 1_499
+
+
 async def test_lines_are_published_as_they_come_and_each_failure_is_named(autojump_clock: MockClock) -> None:
     async with goqueue.testing.machine() as machine, machine.client() as client, connected(machine) as http:
         await client.create_topic("orders", partitions=1)
@@ -109,7 +125,8 @@ async def test_lines_are_published_as_they_come_and_each_failure_is_named(autoju
             body,
             {"content-type": "application/x-ndjson", "idempotency-key": "K"},
         )
-        assert again.status == 207
+        told = [json.loads(line) for line in again.body.splitlines()]
+        assert (again.status, sum(each["repeated"] for each in told)) == (207, 2_499)
         expected = [str(number).encode() for number in range(2_500) if number != 7]
         assert [each.value for each in await read_all(client)] == expected
 
