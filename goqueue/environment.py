@@ -161,10 +161,28 @@ class SystemClock:
 
 class TcpNetwork:
     async def connect(self, host: str, port: int) -> trio.abc.HalfCloseableStream:
-        return TcpStream(await trio.open_tcp_stream(host, port))
+        try:
+            return TcpStream(await trio.open_tcp_stream(host, port))
+        except OSError as error:
+            raise OSError(_why_unreachable(error)) from error
 
     async def listen(self, host: str, port: int) -> Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]]:
         return [TcpListener(listener) for listener in await trio.open_tcp_listeners(port, host=host)]
+
+
+def _why_unreachable(error: OSError) -> str:
+    """In the system's words. A host may have several addresses, and Trio gives one error for all attempts."""
+    tried = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else (error,)
+    words = dict.fromkeys(_words_of(each) for each in tried)
+    return " and ".join(each[:1].lower() + each[1:] for each in words)
+
+
+def _words_of(error: Exception) -> str:
+    """Trio's error has Trio's words and the system's number. A resolver has negative numbers and its own words."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number is not None and number > 0:
+        return os.strerror(number)
+    return str(getattr(error, "strerror", None) or error)
 
 
 @dataclass(frozen=True, slots=True)

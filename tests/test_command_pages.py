@@ -13,6 +13,7 @@ import pytest
 
 from goqueue.actors.statistics.statistics import COUNTERS
 from goqueue.cli import main
+from goqueue.cli.config import shown as as_people_see_it
 from goqueue.cli.topic import topic
 from goqueue.core.settingstable import UNLIMITED
 from goqueue.core.topics.config import SETTINGS
@@ -129,7 +130,7 @@ def test_commands_of_commands_are_looked_at_too() -> None:
 
 
 def shown(value: object) -> str:
-    return f"`{UNLIMITED if value is None else ','.join(value) if isinstance(value, tuple) else value}`"
+    return f"`{UNLIMITED if value is None else as_people_see_it(value)}`"
 
 
 def broker_rows() -> list[str]:

@@ -1,8 +1,11 @@
 """The real machine behind the seams: the network and the clock. The disk has its contract in tests/testing."""
 
+import socket
 import time
 from random import Random
+from typing import NoReturn
 
+import pytest
 import trio
 
 from goqueue.environment import Environment, SystemClock, TcpNetwork
@@ -28,6 +31,30 @@ async def test_the_network_connects_to_what_listens_on_loopback() -> None:
             await stream.send_eof()
             assert await stream.receive_some() == b"hello"
         nursery.cancel_scope.cancel()
+
+
+async def test_an_address_that_nobody_listens_at_is_told_in_the_systems_words() -> None:
+    network = TcpNetwork()
+    [listener] = await network.listen("127.0.0.1", 0)
+    assert isinstance(listener, TcpListener)
+    port = listener.port
+    await listener.aclose()
+    with pytest.raises(OSError, match=r"^connection refused$"):
+        await network.connect("127.0.0.1", port)
+
+
+class NobodyHasIt(trio.abc.HostnameResolver):
+    async def getaddrinfo(self, *_: object) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async def getnameinfo(self, *_: object) -> NoReturn:
+        raise AssertionError
+
+
+async def test_a_name_that_no_host_has_is_told_in_the_systems_words() -> None:
+    trio.socket.set_custom_hostname_resolver(NobodyHasIt())  # for this run of Trio
+    with pytest.raises(OSError, match=r"^name or service not known$"):
+        await TcpNetwork().connect("broker.shop", 7710)
 
 
 def test_the_wall_clock_tells_microseconds_since_1970() -> None:

@@ -13,6 +13,7 @@ from goqueue.client.client import Client as TrioClient
 from goqueue.client.client import connect as connect_in_trio
 from goqueue.client.consuming.options import CALLBACKS
 from goqueue.client.link.address import address_of
+from goqueue.client.link.entering import entered_by
 from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.intake import Intake
 from goqueue.client.producing.shortcut import Shortcut
@@ -126,6 +127,9 @@ class Client:
     dismiss = forwarded(TrioClient.dismiss)
 
 
+@entered_by(
+    "with goqueue.blocking.connect() as client", "asyncio has goqueue.aio.connect, Trio has goqueue.connect"
+)
 class Connecting:
     """What `connect` gives: enter it to have a client."""
 

@@ -60,9 +60,9 @@ async def check_broker(broker: BrokerAddress, *, for_publish: bool) -> Checked:
             with trio.move_on_after(broker.timeout_seconds):
                 health = await client.health(for_publish=for_publish)
                 return _judged(health.status, tuple(health.degraded))
+            return Checked(CheckExit.NOT_REACHED, NOT_REACHED, no_answer(broker, client))
     except GoQueueError as error:
         return Checked(CheckExit.NOT_SERVING, REFUSED, error.message)
-    return Checked(CheckExit.NOT_REACHED, NOT_REACHED, no_answer(broker))
 
 
 def _judged(status: str, degraded: tuple[HealthReason, ...]) -> Checked:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import click
 
-from goqueue.cli.messages.consume import Time
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import (
     JSON,
@@ -22,6 +21,7 @@ from goqueue.cli.program.output import (
     write_table,
 )
 from goqueue.cli.program.running import Misuse
+from goqueue.cli.program.times import Length, Time
 from goqueue.cli.topic import say
 from goqueue.client.delayed import Delayed, DelayedPage, DueCount
 from goqueue.client.link.moments import due_of
@@ -154,7 +154,7 @@ def cancel(topic: str, which: Which, broker: BrokerAddress, output: str) -> None
 
 
 @delayed.command()
-@click.option("--delay", type=float, metavar="SECONDS", help="So long from now.")
+@click.option("--delay", type=Length(), metavar="SECONDS", help="So long from now; also as 2h.")
 @click.option("--at", "deliver_at", type=Time(), help="At this time.")
 @of_one_message
 def reschedule(*, topic: str, which: Which, broker: BrokerAddress, output: str, **when: Any) -> None:

@@ -1,23 +1,23 @@
 """`goqueue group`: shows and changes groups and their progress."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from goqueue.cli.messages.consume import PastTime, StartOffset
-from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.messages.consume import StartOffset
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options, settings_are_misuse
 from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
+from goqueue.cli.program.times import PastTime, length_of
 from goqueue.cli.topic import DEFAULT, config_option, confirm, say, yes_option
 from goqueue.client.client import Client
 from goqueue.client.groups import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.client.reading.reader import Start
-from goqueue.core.groups.settings import SETTINGS
+from goqueue.core.groups.settings import RETRY_SECONDS, SETTINGS
 from goqueue.core.settingstable import Number, Whole, YesOrNo
-from goqueue.errors import InvalidConfig
 
 OFFSET_MAX = 2**63 - 1
 KINDS = {setting.name: setting.kind for setting in SETTINGS}
@@ -50,6 +50,7 @@ PARTITION_COLUMNS = [
     Column("MEMBER", 6),
 ]
 OF_QUEUES = ("IN FLIGHT", "RETRIES")
+SETTINGS_OF_STREAMS = ("mode", "assignor", "rebalance")
 DAMAGE_COLUMNS = [
     Column("TOPIC", 5),
     Column("PARTITION", 9, is_number=True),
@@ -142,7 +143,7 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         click.echo()
     write_table(MEMBER_COLUMNS, [_member_row(each) for each in found.members])
     click.echo()
-    write_table(SETTING_COLUMNS, [[printable(key), printable(str(each))] for key, each in found.settings.items()])
+    write_table(SETTING_COLUMNS, [[printable(key), printable(str(each))] for key, each in _settings_of(found)])
 
 
 @group.command()
@@ -219,18 +220,18 @@ def delete(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
 
 async def _alter(client: Client, name: str, changes: dict[str, Any], force: bool) -> Group:
     """Only the broker knows the other settings, and whether all go together."""
-    try:
+    with settings_are_misuse():
         return await client.alter_group(name, changes, force=force)
-    except InvalidConfig as error:
-        raise Misuse(printable(error.message)) from None
 
 
 # Arguments
 
 
 def _only_start(place: Start | None, time: float | None) -> Start:
-    if (place is None) == (time is None):
+    if place is None and time is None:
         raise Misuse("say where to begin again: give --to or --to-time")
+    if place is not None and time is not None:
+        raise Misuse("--to and --to-time both say where to begin again; give one")
     return place if place is not None else time or 0.0
 
 
@@ -261,7 +262,8 @@ def _value_of(key: str, text: str) -> str | float | bool:
     if isinstance(kind, YesOrNo):
         return TRUTHS.get(text.lower(), text)
     if isinstance(kind, Number):
-        return _number_in(text)
+        seconds = length_of(text) if kind is RETRY_SECONDS else None
+        return _number_in(text) if seconds is None else seconds
     is_number = isinstance(kind, Whole) and text.isascii() and text.isdecimal() and len(text) < 19
     return int(text) if is_number else text
 
@@ -298,6 +300,12 @@ def _partition_row(partition: GroupPartition) -> list[str]:
     numbers = (partition.partition, partition.committed, partition.end, partition.lag, partition.in_flight)
     who = printable(partition.member_id or "nobody")
     return [printable(partition.topic), *map(str, numbers), str(partition.waiting), str(partition.damaged), who]
+
+
+def _settings_of(found: Group) -> Iterable[tuple[str, Any]]:
+    """A stream shows only those that it heeds."""
+    settings = found.settings.items()
+    return [each for each in settings if each[0] in SETTINGS_OF_STREAMS] if _is_stream(found) else settings
 
 
 def _is_stream(found: Group) -> bool:

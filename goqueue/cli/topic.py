@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from goqueue.cli.backup.restorepartition import restore_partition
-from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options, settings_are_misuse
 from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
 from goqueue.cli.program.sizes import exact_size_text, size_of, size_text
@@ -80,7 +80,7 @@ def create(
 ) -> None:
     """Make a topic."""
     given = {key: value for key, value in _settings_in(pairs).items() if value is not None}
-    made = ask(broker, lambda client: client.create_topic(name, partitions, given, exist_ok=exist_ok))
+    made = ask(broker, lambda client: _create(client, name, partitions, given, exist_ok))
     done = "is there" if exist_ok else "was created"
     say(output, topic_fields(made), f"{name} {done} with {counted(len(made.partitions), 'partition')}")
 
@@ -169,9 +169,15 @@ def purge(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
     say(output, {"topic": name, "purged": True}, f"{name} was purged")
 
 
+async def _create(client: Client, name: str, partitions: int, given: dict[str, Any], exist_ok: bool) -> Topic:
+    with settings_are_misuse():
+        return await client.create_topic(name, partitions, given, exist_ok=exist_ok)
+
+
 async def _alter(client: Client, name: str, changes: dict[str, Any], partitions: int | None) -> Topic:
     """The settings first: they are refused more often, and then nothing has changed."""
-    altered = await client.alter_topic(name, changes) if changes else None
+    with settings_are_misuse():
+        altered = await client.alter_topic(name, changes) if changes else None
     if partitions is None:
         assert altered is not None
         return altered

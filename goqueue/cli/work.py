@@ -18,6 +18,7 @@ from goqueue.cli.messages.consumegroup import check_there
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Exit, Misuse, end, ended_by_others
+from goqueue.cli.program.times import Length
 from goqueue.client.client import Client
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import is_async
@@ -51,10 +52,10 @@ Surface: TypeAlias = Callable[..., Run]
 @click.option(
     "--from", "start", type=StartOffset(), default=EARLIEST, show_default=True, help="For a group that is new."
 )
-@click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
+@click.option("--visibility-timeout", type=Length(), default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
 @click.option("--max-deliveries", type=int, metavar="N", help="The group's; then to the dead-letter topic.")
-@click.option("--retry-first", type=float, metavar="SECONDS", help="The group's: the wait before a first retry.")
-@click.option("--retry-longest", type=float, metavar="SECONDS", help="The group's: to which the wait doubles.")
+@click.option("--retry-first", type=Length(), metavar="SECONDS", help="The group's: the wait before a first retry.")
+@click.option("--retry-longest", type=Length(), metavar="SECONDS", help="The group's: to which the wait doubles.")
 @click.option("--retry-jitter", type=float, metavar="SHARE", help="The group's: so much a wait may be shorter.")
 @click.option("--never-for", multiple=True, metavar="EXCEPTION", help=NEVER_FOR)
 @click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")
@@ -63,7 +64,7 @@ Surface: TypeAlias = Callable[..., Run]
 @click.option("--assignor", type=click.Choice(ASSIGNORS), help="The group's: how partitions are shared out.")
 @click.option("--rebalance", type=click.Choice(REBALANCES), help="The group's: what is let go when members change.")
 @click.option("--member-id", help="A name that keeps the partitions through a restart.")
-@click.option("--drain-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=DRAIN)
+@click.option("--drain-timeout", type=Length(), default=30.0, show_default=True, metavar="SECONDS", help=DRAIN)
 @broker_options
 @output_option
 def work(function: str, topics: tuple[str, ...], output: str, broker: BrokerAddress, **options: Any) -> None:

@@ -42,6 +42,7 @@ from goqueue.client.link.address import address_of
 from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings
 from goqueue.client.link.connection import Connected
 from goqueue.client.link.creating import found_or_created
+from goqueue.client.link.entering import entered_by
 from goqueue.client.link.moments import Moment
 from goqueue.client.link.topics import RestoredPartition, Topic, only_topic, topic_of
 from goqueue.client.producing.content import acks_of
@@ -477,6 +478,9 @@ class Client(Connected):
         return (await self.call(asking_why(group, member), group_wire.Because)).why
 
 
+@entered_by(
+    "async with goqueue.connect() as client", "a program without an event loop has goqueue.blocking.connect"
+)
 class Connecting:
     """The result of `connect`: enter it to get a client.
 

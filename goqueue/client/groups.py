@@ -13,6 +13,7 @@ from goqueue.client.link.arguments import (
     refusal,
 )
 from goqueue.client.link.topics import DamagedRange
+from goqueue.core.groups.settings import RETRY_SECONDS, SETTINGS
 from goqueue.core.names import check_group_name, check_publishable
 from goqueue.errors import GoQueueError
 from goqueue.net.wire import groups as wire
@@ -20,7 +21,10 @@ from goqueue.net.wire.failures import error_of
 from goqueue.net.wire.fields import NAME_SIZE_MAX
 from goqueue.net.wire.groups import GroupDescription, LaneDescription, MemberDescription, Why
 from goqueue.net.wire.groups import GroupPartition as PartitionDescription
-from goqueue.types import Offset, Priority
+from goqueue.types import Offset, Priority, seconds_of
+
+LENGTHS_OF_TIME = frozenset(row.name for row in SETTINGS if row.kind is RETRY_SECONDS)
+"""Settings in seconds, for which a timedelta may be given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +202,17 @@ def altering(group: object, settings: object, force: object) -> wire.AlterGroup:
             f"a group's settings are a map of names to values, like {{'max_deliveries': 5}}, "
             f"not {type(settings).__name__}"
         )
-    for key, value in settings.items():
-        _check_setting(key, value)
-    return wire.AlterGroup(name, dict(settings), check_flag("force", force))
+    plain = {key: _plain_setting(key, value) for key, value in settings.items()}
+    return wire.AlterGroup(name, plain, check_flag("force", force))
 
 
-def _check_setting(name: object, value: object) -> None:
+def _plain_setting(name: object, value: object) -> Any:
     if not isinstance(name, str):
         raise refusal(f"a setting's name is text, not {type(name).__name__}")
-    if not isinstance(value, str | int | float | bool | None):
+    plain = seconds_of(value) if name in LENGTHS_OF_TIME else value
+    if not isinstance(plain, str | int | float | bool | None):
         raise refusal(f"setting {name!r} is text, a number, True, False or None, not {type(value).__name__}")
+    return plain
 
 
 def resetting(

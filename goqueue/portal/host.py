@@ -53,7 +53,7 @@ class Host(Generic[T]):
         self._leaving: list[Call[None]] = []
         self._error: BaseException | None = None
         """The error that ended it before it was left."""
-        self._has_failed = self.is_over = False
+        self._was_entered = self._has_failed = self.is_over = False
         self._before_each: Callable[[], object] = _nothing
         self._on_closing: Callable[[], object] = _nothing
 
@@ -84,6 +84,7 @@ class Host(Generic[T]):
     # In the Trio thread
 
     def _spawn(self, call: Call[T]) -> None:
+        self._was_entered = True
         nursery = self.thread.nursery if self._within is None else self._within._tasks
         if nursery is None or self.is_over:
             call.fail(self._closed() if self._within is None else self._within._closed())
@@ -192,4 +193,6 @@ class Host(Generic[T]):
             call.fail(self._error)
 
     def _closed(self) -> Closed:
+        if not self._was_entered:
+            return Closed(f"the {self._name} is not open yet; enter it by `with`, on asyncio by `async with`")
         return Closed(f"the {self._name} is closed")

@@ -183,3 +183,13 @@ def test_another_level_or_form_of_the_log_is_refused(flag: str, text: str) -> No
     result = show(flag, text)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"{flag} cannot be used: input should be" in result.stderr
+
+
+def test_people_see_sizes_with_their_unit_and_lists_as_names() -> None:
+    table = [line.split() for line in show("--hosts", "a.shop,b.shop").stdout.splitlines()]
+    assert ["disk_free_min", "1GiB", "default"] in table
+    assert ["hosts", "a.shop,", "b.shop", "--hosts"] in table
+    assert ["origins", "-", "default"] in table
+    helped = " ".join(CliRunner().invoke(main, ["serve", "--help"]).stdout.split())
+    assert "0 lets them fill it. [default: 1GiB]" in helped
+    assert "default: ()" not in helped

@@ -126,8 +126,12 @@ async def test_a_stream_is_described_without_what_only_queues_have(shell: Shell)
     assert row in table.splitlines()
     assert ["lines", "0", "2", "5", "3", "0", "nobody"] in [line.split() for line in table.splitlines()]
     assert "PRIORITY" not in table
+    settings = [line.split() for line in table.split("SETTING")[1].splitlines()[1:]]
+    assert settings == [["mode", "stream"], ["assignor", "sticky"], ["rebalance", "cooperative"]]
     await shell("consume", "lines", "--group", "billing", "--count", "2")
-    assert "IN FLIGHT" in (await shell("group", "describe", "billing")).stdout
+    billing = (await shell("group", "describe", "billing")).stdout
+    assert "IN FLIGHT" in billing
+    assert "max_deliveries" in billing
 
 
 async def test_members_are_described(shell: Shell) -> None:
@@ -203,7 +207,7 @@ async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: She
         (["alter", "billing", "--config", "mode=stream", "--config", "lanes=strict"], 2, "use mode"),
         (["alter", "nobody", "--config", "lanes=strict"], 1, "nobody"),
         (["reset", "billing", "--yes"], 2, "--to"),
-        (["reset", "billing", "--to", "1", "--to-time", "1", "--yes"], 2, "--to"),
+        (["reset", "billing", "--to", "1", "--to-time", "1", "--yes"], 2, "both say where to begin"),
         (["reset", "billing", "--to", "1", "--partition", "0", "--yes"], 2, "--topic"),
         (["reset", "billing", "--to", "1"], 2, "--yes"),
         (["delete", "billing"], 2, "--yes"),
@@ -305,7 +309,7 @@ async def test_why_of_a_group_that_is_not_there_is_an_error(shell: Shell) -> Non
     ("arguments", "said"),
     [
         (["delayed", "reschedule", "lines", "0", "0"], "--delay or --at"),
-        (["delayed", "reschedule", "lines", "0", "0", "--delay", "-1"], "delay"),
+        (["delayed", "reschedule", "lines", "0", "0", "--delay", "-1"], "no length of time"),
         (["group", "alter", "billing", "--config", "max_deliveries=x"], "max_deliveries is x, but must be"),
         (
             ["group", "alter", "billing", "--config", "retry_jitter=much"],
@@ -337,7 +341,7 @@ async def test_a_delayed_message_is_named_by_its_id(shell: Shell) -> None:
     await shell("produce", "lines", "--format", "ndjson", stdin=line)
     [listed] = await shell.json("delayed", "list", "lines")
     assert listed["message_id"] == "bill 7"
-    moved = await shell("delayed", "reschedule", "lines", "--id", "bill 7", "--delay", "7200")
+    moved = await shell("delayed", "reschedule", "lines", "--id", "bill 7", "--delay", "2h")
     assert (moved.exit_code, moved.output) == (0, "the message with id bill 7 of lines was rescheduled\n")
     cancelled = await shell.json("delayed", "cancel", "lines", "--id", "bill 7", "--key", "k")
     assert cancelled == [{"topic": "lines", "message_id": "bill 7", "cancelled": True}]

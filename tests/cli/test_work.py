@@ -330,7 +330,6 @@ MISUSES = [
     (["shop:on_trio", "--trio", "--asyncio"], "give one of --trio and --asyncio"),
     (["shop:on_trio", "--asyncio", "--trio"], "give one of --trio and --asyncio"),
     (["shop:plain", "--threads", "--asyncio"], "give one of --asyncio and --threads"),
-    (["shop:plain", "--drain-timeout", "-1"], "drain_timeout=-1.0"),
     (["shop:plain", "--visibility-timeout", "0"], "visibility_timeout=0.0"),
     (["shop:plain", "--topic", "a/b"], "a/b"),
     (["shop:plain", "--url", "nowhere"], "not an address"),

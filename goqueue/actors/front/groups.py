@@ -41,6 +41,7 @@ from goqueue.core.groups.views import DescribedGroup, DescribedPartition, Member
 from goqueue.core.ledger.damage import check_skip
 from goqueue.core.names import check_group_name, check_publishable
 from goqueue.core.why.rules import explain
+from goqueue.core.why.words import counted
 from goqueue.errors import (
     ActorDied,
     GoQueueError,
@@ -227,7 +228,7 @@ async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wir
     members = sum(not member.is_away for member in group.members)
     if is_stream and members and not request.dry_run:  # they know their positions, and would commit them
         raise GroupConflict(
-            f"group {request.group} is a stream with {members} members; stop them first", members=members
+            f"group {request.group} is a stream with {counted(members, 'member')}; stop them first", members=members
         )
     [topic] = await described_topics(session.broker.topics, (request.topic,))
     ref = await session.partition(topic.uuid.bytes, request.partition)

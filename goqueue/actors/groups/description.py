@@ -23,6 +23,7 @@ from goqueue.core.groups.views import (
     MovedOffset,
     OwnedPartition,
 )
+from goqueue.core.why.words import counted
 from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPartition, UnknownTopic
 from goqueue.storage.slices import Slices
 
@@ -171,7 +172,7 @@ def _describe_partition(
 def check_may_reset(group: str, members: int, wanted: ResetOffsets) -> None:
     if members and not (wanted.force or wanted.dry_run):
         raise GroupConflict(
-            f"group {group} has {members} members; stop them first, or use force (force=True, --force); "
+            f"group {group} has {counted(members, 'member')}; stop them first, or use force (force=True, --force); "
             "a dry run only says what would be",
             members=members,
         )

@@ -304,10 +304,7 @@ class Group(Actor):
 
     @answers(CheckEmpty)
     async def check_empty(self, _: CheckEmpty) -> None:
-        """Members that are away hold nothing, and do not count."""
-        count = self._core.present
-        if count:
-            raise GroupConflict(f"group {self._name} has {count} members; stop them first", members=count)
+        self._core.check_empty()
 
     @answers(Alter)
     async def alter(self, message: Alter) -> None:

@@ -184,12 +184,16 @@ class Partition(Actor):
         self.keeper.begin_what_is_due(now)
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
-        """Settlements that follow each other share a write."""
+        """Settlements that follow each other share a write. There are many of one message each: they do without the
+        steps of a handler that may wait."""
+        settling = self.delivery.settling
         for letter in batch:
-            if not isinstance(letter.message, SettleRuns):
-                self.delivery.settle_gathered()
-            await self.handle(letter)
-        self.delivery.settle_gathered()
+            if isinstance(letter.message, SettleRuns):
+                settling.gather_at_once(letter.message, letter.reply)
+            else:
+                settling.settle_gathered()
+                await self.handle(letter)
+        settling.settle_gathered()
 
     async def end_turn(self) -> None:
         await self.appending.end_turn()

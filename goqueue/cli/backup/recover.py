@@ -29,7 +29,7 @@ def recover() -> None:
     """Repair a data directory that no broker can start on."""
 
 
-@recover.command()
+@recover.command(short_help="Rebuild a damaged list of topics and groups.")
 @click.option("--data", metavar="DIR", required=True, help="The data directory of a stopped broker.")
 @click.option("--write", is_flag=True, help="Put the rebuilt list in place. Without it nothing is changed.")
 @output_option

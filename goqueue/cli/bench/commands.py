@@ -84,7 +84,7 @@ def bench() -> None:
     """
 
 
-@bench.command()
+@bench.command(short_help="Show how fast messages are published.")
 @load_options
 @broker_options
 @output_option

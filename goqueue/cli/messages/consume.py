@@ -1,15 +1,11 @@
 """`goqueue consume`: the messages of a topic on stdout, without a group or as a member of one."""
 
 import json
-import math
-import re
 import sys
-import time
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -20,6 +16,7 @@ from goqueue.cli.messages.last import LAST_MAX, last_messages
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, output_option, printable
 from goqueue.cli.program.running import Misuse
+from goqueue.cli.program.times import PastTime
 from goqueue.client.client import Client
 from goqueue.client.consuming.options import ConsumerOptions
 from goqueue.client.reading.message import Message
@@ -41,8 +38,6 @@ OF_GROUPS = {
 }
 OFFSET_MAX = 2**63 - 1
 LAST_OFFSETS_MAX = 10**18 - 1
-AGO = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([smhd])", re.ASCII)
-UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 class StartOffset(click.ParamType[Start]):
@@ -58,44 +53,6 @@ class StartOffset(click.ParamType[Start]):
         if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19 or int(digits) > OFFSET_MAX:
             self.fail(f"{text!r} is neither earliest, latest, an offset nor -N, the last N", param, ctx)
         return f"last:{min(int(digits), LAST_OFFSETS_MAX)}" if text.startswith("-") else int(text)
-
-
-class Time(click.ParamType[float]):
-    """Always a float: to a reader, a whole number is an offset."""
-
-    name = "TIME"
-    allowed = "seconds since 1970, or 2026-01-31T12:00:00Z"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            seconds = self.seconds(str(value))
-        except (ValueError, OverflowError):
-            seconds = math.nan
-        if not 0 <= seconds <= OFFSET_MAX / 1_000_000:
-            self.fail(f"{value!r} is no time; give {self.allowed}", param, ctx)
-        return seconds
-
-    def seconds(self, text: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-class PastTime(Time):
-    """Also how long ago: 30s, 15m, 1h, 3d."""
-
-    allowed = f"{Time.allowed}, or how long ago: 30s, 15m, 1h, 3d"
-
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
-        self._now = now
-
-    def seconds(self, text: str) -> float:
-        found = AGO.fullmatch(text)
-        if found is None:
-            return super().seconds(text)
-        return max(0.0, self._now() - float(found[1]) * UNIT_SECONDS[found[2]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

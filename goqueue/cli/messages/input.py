@@ -5,12 +5,16 @@ A message is a dict of the arguments of `producer.send`, so a new argument is on
 
 import json
 from base64 import b64decode
+from reprlib import repr as shortened
 from typing import Any
 
+from goqueue.cli.program.times import LENGTHS_ALLOWED, length_of
 from goqueue.errors import InvalidMessage
 
 OPTIONS = ("priority", "partition", "delay", "deliver_at", "ttl", "message_id")
 """Fields that are passed to the producer unchanged."""
+LENGTHS = ("delay", "ttl")
+"""Fields that are lengths of time: seconds, or text with a unit."""
 FIELDS = {"key", "key_base64", "value", "value_base64", "headers", *OPTIONS}
 PASSED_OVER = {"topic", "offset", "timestamp"}
 """Fields that `consume` writes and that a new message gets anew."""
@@ -41,7 +45,16 @@ def message_in_json(line: bytes) -> dict[str, Any]:
         raise InvalidMessage(
             'without a value it is a tombstone, which deletes a key; give "key", or "" as the value'
         )
-    return content | {name: fields[name] for name in OPTIONS if fields.get(name) is not None}
+    return content | {name: _option(name, fields[name]) for name in OPTIONS if fields.get(name) is not None}
+
+
+def _option(name: str, value: object) -> object:
+    if name not in LENGTHS or not isinstance(value, str):
+        return value
+    seconds = length_of(value)
+    if seconds is None:
+        raise InvalidMessage(f"{name} is {shortened(value)}; give {LENGTHS_ALLOWED}")
+    return seconds
 
 
 def _bytes_of(fields: dict[str, Any], name: str) -> bytes | None:
@@ -73,7 +86,20 @@ def _encoded(name: str, text: object) -> bytes | None:
     try:
         return text.encode()  # type: ignore[attr-defined, no-any-return]
     except (AttributeError, UnicodeEncodeError):
-        raise InvalidMessage(f"{name} is not text; other bytes go as base64") from None
+        raise InvalidMessage(f"{name} is {_kind_of(text)}; {_instead(name, text)}") from None
+
+
+def _kind_of(value: object) -> str:
+    if isinstance(value, str):
+        return "no text that UTF-8 can hold"
+    kinds = {dict: "an object", list: "a list", bool: "true or false"}
+    return f"{kinds.get(type(value), 'a number')}, not text"
+
+
+def _instead(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return f'give its bytes as "{name}_base64"' if name in ("key", "value") else 'give {"base64": "…"}'
+    return "put its JSON into quotes, as a string"
 
 
 def _decoded(name: str, encoded: object) -> bytes:

@@ -1,6 +1,7 @@
 """The broker of a command, and how it is called."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ import trio
 
 from goqueue.cli.program.output import printable
 from goqueue.cli.program.running import Misuse, run
+from goqueue.cli.program.times import Length
 from goqueue.client.client import Client, Connecting, connect
 from goqueue.client.link.address import DEFAULT_URL
 from goqueue.environment import URL_VARIABLE
@@ -45,7 +47,7 @@ _url_option = click.option(
 )
 _timeout_option = click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Length(above_zero=True),
     default=5.0,
     show_default=True,
     envvar="GOQUEUE_TIMEOUT",
@@ -66,6 +68,15 @@ def connecting_to(broker: BrokerAddress) -> Connecting:
         raise Misuse(printable(error.message)) from None
 
 
+@contextmanager
+def settings_are_misuse() -> Iterator[None]:
+    """For the part of a command that gives settings: those that cannot be are refused with exit code 2."""
+    try:
+        yield
+    except InvalidConfig as error:
+        raise Misuse(printable(error.message)) from None
+
+
 async def _with_client(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> Result:
     connecting = connecting_to(broker)
     try:
@@ -81,11 +92,12 @@ async def _reach(client: Client, broker: BrokerAddress) -> None:
     with trio.move_on_after(broker.timeout_seconds):
         await client.call(wire.DescribeTopics(()), wire.Topics)
         return
-    raise click.ClickException(no_answer(broker))
+    raise click.ClickException(no_answer(broker, client))
 
 
-def no_answer(broker: BrokerAddress) -> str:
+def no_answer(broker: BrokerAddress, client: Client) -> str:
+    failure = f": {printable(client.last_failure)}" if client.last_failure else ""
     return (
-        f"no broker answers at {printable(broker.url)} (tried for {broker.timeout_seconds:g} s); "
+        f"no broker answers at {printable(broker.url)} (tried for {broker.timeout_seconds:g} s){failure}; "
         "start one with `goqueue serve`, or say where it is with --url"
     )

@@ -122,7 +122,7 @@ class ReceivedDelivery:
             self._unsettled.difference_update(offsets)
         if not self._unsettled:
             self.messages = []  # cuts the circle
-        return before - len(self)
+        return before - len(self._unsettled or ())
 
 
 class _DeliveredBatch(DecodedBatch):
@@ -259,6 +259,10 @@ class Portion(NamedTuple):
 
 def portions_of(messages: Sequence[LeasedMessage]) -> list[Portion]:
     """One for each delivery among them. Messages of a whole delivery in order are not looked at one by one."""
+    if len(messages) == 1:
+        delivery = delivery_of(messages[0])
+        is_whole = len(delivery.messages) == 1 and delivery.messages[0] is messages[0]
+        return [Portion(delivery, None if is_whole else list(messages))]
     whole: list[Portion] = []
     others: dict[ReceivedDelivery, list[LeasedMessage]] = {}
     position, count = 0, len(messages)
@@ -282,7 +286,10 @@ def delivery_of(message: object) -> ReceivedDelivery:
     raise InvalidMessage(f"{message!r} was not delivered by a group; settle what a consumer handed out")
 
 
-def runs_of(delivery: ReceivedDelivery, messages: Iterable[LeasedMessage]) -> tuple[DeliveryRun, ...]:
+def runs_of(delivery: ReceivedDelivery, messages: Sequence[LeasedMessage]) -> tuple[DeliveryRun, ...]:
+    if len(messages) == 1:
+        alone = messages[0].offset
+        return (DeliveryRun(alone, alone, delivery.names.attempt_of(alone)),)
     runs: list[DeliveryRun] = []
     first = last = -1
     attempt = 0

@@ -165,13 +165,16 @@ class QueueConsumer(Consumer):
         self._stock.put_back(messages)
 
     async def __anext__(self) -> DeliveredMessage:
-        worker = trio.lowlevel.current_task()
-        self._leases.end_work(worker)
-        while not await self._is_at_hand(1):
-            await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
+        worker, now = trio.lowlevel.current_task(), trio.current_time()
+        self._check_receives()
+        if not self._stock.ahead or self._stock.old_ahead(1, now):
+            self._leases.end_work(worker)
+            while not await self._is_at_hand(1):
+                await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
+            now = trio.current_time()
         message: DeliveredMessage = self._stock.ahead.popleft()
         if self.extends_at_work:
-            self._leases.begin_work(worker, message)
+            self._leases.begin_work(worker, message, now)
         if len(self._stock.ahead) <= ITERATION_AHEAD // 2:
             self._receiving.want_ahead(ITERATION_AHEAD - len(self._stock.ahead))
         return message
@@ -195,7 +198,7 @@ class QueueConsumer(Consumer):
             return []
         self._steady.taken(len(messages), count_max)
         if self._options.auto_extend:
-            self._leases.keep(messages)
+            self._leases.keep(messages, trio.current_time())
         elif visibility is not None:
             await self._begin_leases(messages, visibility)
         return messages

@@ -14,8 +14,17 @@ def address_of(url: str | None) -> tuple[str, int]:
     name, given = ("url", url) if url is not None else (URL_VARIABLE, url_in_environment() or DEFAULT_URL)
     address = _parsed(given)
     if address is None:
-        raise refusal(f"{name}={shortened(given)} is not an address like {DEFAULT_URL}")
+        raise refusal(f"{name}={shortened(given)} is not an address like {DEFAULT_URL}{_hint(given)}")
     return address
+
+
+def _hint(url: object) -> str:
+    """For addresses that are almost right."""
+    if not isinstance(url, str):
+        return ""
+    if url.startswith(("http://", "https://")):
+        return ": clients speak websocket, on the broker's other port"
+    return "" if "://" in url else ": it begins with ws://"
 
 
 def _parsed(url: object) -> tuple[str, int] | None:

@@ -3,6 +3,7 @@
 A bool is no number here: `max_in_flight=True` is a mistake, not a one.
 """
 
+import math
 from collections.abc import Mapping
 from reprlib import repr as shortened
 from typing import Any, TypeGuard
@@ -15,6 +16,7 @@ from goqueue.net.wire.fields import INTEGER_MAX
 from goqueue.types import Offset, seconds_of
 
 PARTITIONS_MAX = 2**32
+MILLISECONDS_MAX = 24 * 3_600_000
 TEXT_NEEDED = "must be text that UTF-8 can hold, without lone surrogates"
 
 
@@ -38,10 +40,19 @@ def check_seconds_between(name: str, value: object, least: float, most: float) -
     """Seconds as a float. The comparison refuses nan, too."""
     seconds = seconds_of(value)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not least <= seconds <= most:
-        raise refusal(
-            f"{name}={shortened(value)} must be {least:g} to {most:g} seconds, as a number or a timedelta"
-        )
+        allowed = f"{least:g} seconds or more" if most == math.inf else f"{least:g} to {most:g} seconds"
+        raise refusal(f"{name}={shortened(value)} must be {allowed}, as a number or a timedelta")
     return float(seconds)
+
+
+def check_milliseconds(name: str, value: object) -> float:
+    """Milliseconds, a day at most, as seconds."""
+    plain = setting_of(name, value)
+    if isinstance(plain, bool) or not isinstance(plain, int | float) or not 0 <= plain <= MILLISECONDS_MAX:
+        raise refusal(
+            f"{name}={shortened(value)} must be 0 to {MILLISECONDS_MAX:,} milliseconds, as a number or a timedelta"
+        )
+    return plain / 1_000
 
 
 def is_text(value: object) -> TypeGuard[str]:
@@ -81,6 +92,11 @@ def check_any_partition(value: object) -> int:
 def check_offset(name: str, value: object) -> Offset:
     if type(value) is not int:
         raise refusal(f"{name}: an offset is a whole number, not {shortened(value)}")
-    if not 0 <= value <= INTEGER_MAX:
-        raise OffsetOutOfRange(f"{name}={value} is no offset; they begin with 0")
-    return value
+    return offset_in_range(name, value)
+
+
+def offset_in_range(name: str, offset: Offset) -> Offset:
+    if not 0 <= offset <= INTEGER_MAX:
+        instead = f", and the last {-offset:,} are 'last:{-offset}'" if name == "start" and offset < 0 else ""
+        raise OffsetOutOfRange(f"{name}={offset} is no offset; they begin with 0{instead}")
+    return offset

@@ -35,6 +35,8 @@ class Connected:
         self.link: Link | None = None
         """The connection, while there is one."""
         self.why_away = "the broker has not answered yet"
+        self.last_failure = ""
+        """The last failure to connect; empty if there was none."""
         """Why the last attempt to connect failed, while there is no connection."""
         self._connected = trio.Event()
         self._wrong_port: WrongPort | None = None
@@ -106,6 +108,7 @@ class Connected:
             except (OSError, GoQueueError) as error:
                 if isinstance(error, WrongPort):
                     self._note_wrong_port(error)
+                self.last_failure = str(error)
                 self.why_away = f"{self._address} cannot be reached: {error}"
                 logger.info("%s cannot be reached (%s); trying again in %g s", self._address, error, pause)
             await trio.sleep(pause)

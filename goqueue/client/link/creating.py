@@ -33,8 +33,7 @@ def _as_wanted(topic: Topic, request: wire.CreateTopic) -> Topic:
     differences = list(_differences(topic, request))
     if differences:
         raise TopicExists(
-            f"topic {topic.name} is there, but {' and '.join(differences)}; change it with alter_topic and "
-            "add_partitions, or ask for what it has",
+            f"topic {topic.name} is there, but {' and '.join(differences)}; alter it, or ask for what it has",
             differences=differences,
         )
     return topic

@@ -33,6 +33,8 @@ def setting_of(name: str, value: object) -> object:
 
 def microseconds_of(time: object) -> Microseconds:
     """Microseconds since 1970, also negative or far in the future; one of `UNREADABLE` when it is no time."""
+    if isinstance(time, timedelta):
+        raise TypeError("it is a length of time, not a moment")
     if isinstance(time, bool) or not isinstance(time, str | int | float | datetime):
         raise TypeError(f"it is of type {type(time).__name__}")
     moment = datetime.fromisoformat(time) if isinstance(time, str) else time

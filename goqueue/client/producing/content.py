@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from operator import index
+from reprlib import repr as shortened
 from types import NoneType
-from typing import Any, TypeGuard
+from typing import Any
 
 from goqueue.client.link.arguments import is_text
 from goqueue.core.records.record import HEADERS_SIZE_MAX, KEY_SIZE_MAX, VALUE_SIZE_MAX
@@ -17,16 +18,17 @@ def check_content(value: object, key: object, headers: object) -> None:
     if type(value) is bytes and len(value) <= VALUE_SIZE_MAX and key is None and headers is None:
         return  # most messages
     if value is not None and not isinstance(value, bytes):
-        raise InvalidMessage(f"a value is bytes, not {type(value).__name__}; encode it")
+        how = "" if isinstance(value, str) else ", as publish_json and send_json do"
+        raise InvalidMessage(f"a value is bytes, not {type(value).__name__}; encode it{how}")
     if key is not None and not isinstance(key, bytes):
         raise InvalidMessage(f"a key is bytes, not {type(key).__name__}; encode it")
-    if headers is not None and not _are_headers(headers):
-        raise InvalidMessage("headers are a dict of text to bytes, the text such that UTF-8 has it")
+    if headers is not None:
+        _check_headers(headers)
     if value is None and not key:
         raise InvalidMessage(
             "without a value it is a tombstone, which deletes a key; give the key, or b'' as the value"
         )
-    _check_sizes(value or b"", key or b"", headers or {})
+    _check_sizes(value or b"", key or b"", headers)
 
 
 def all_sound(values: Sequence[object], keys: Sequence[object], headers: object) -> bool:
@@ -47,9 +49,9 @@ def _longest(contents: Iterable[Any]) -> bytes | None:
     return max(filter(None, contents), key=len, default=None)
 
 
-def _check_sizes(value: bytes, key: bytes, headers: Mapping[str, bytes]) -> None:
+def _check_sizes(value: bytes, key: bytes, headers: Any) -> None:
     """Before memory is used for the encoding. The broker checks again, and checks the packed headers."""
-    packed = sum(len(name) + len(each) for name, each in headers.items())
+    packed = sum(len(name) + len(each) for name, each in (headers or {}).items())
     for name, size, limit in (
         ("value has", len(value), VALUE_SIZE_MAX),
         ("key has", len(key), KEY_SIZE_MAX),
@@ -59,10 +61,14 @@ def _check_sizes(value: bytes, key: bytes, headers: Mapping[str, bytes]) -> None
             raise TooLarge(f"the {name} {size} bytes; {limit} are allowed, put large things elsewhere")
 
 
-def _are_headers(headers: object) -> TypeGuard[Mapping[str, bytes]]:
+def _check_headers(headers: object) -> None:
     if not isinstance(headers, Mapping):
-        return False
-    return all(is_text(name) and isinstance(value, bytes) for name, value in headers.items())
+        raise InvalidMessage(f"headers are a dict of text to bytes, not {type(headers).__name__}")
+    for name, value in headers.items():
+        if not is_text(name):
+            raise InvalidMessage(f"a header's name is text that UTF-8 can hold, not {shortened(name)}")
+        if not isinstance(value, bytes):
+            raise InvalidMessage(f"header {shortened(name)} is {type(value).__name__}, not bytes; encode it")
 
 
 def acks_of(acks: Acks | int | str) -> Acks:

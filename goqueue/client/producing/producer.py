@@ -7,12 +7,13 @@ buffer, by the same code as for `client.publish`.
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Unpack
 
 import trio
 
-from goqueue.client.link.arguments import check_seconds_between
+from goqueue.client.link.arguments import check_flag, check_milliseconds, check_seconds_between, check_whole
 from goqueue.client.link.caller import Caller
 from goqueue.client.link.topics import Topic
 from goqueue.client.producing.content import acks_of, all_sound, check_content
@@ -43,7 +44,7 @@ class Producer:
         topic: str,
         *,
         acks: Acks | int | str = Acks.ALL,
-        linger_ms: float = 5,
+        linger_ms: float | timedelta = 5,
         batch_messages: int = BATCH_MESSAGES,
         batch_bytes: int = BATCH_BYTES,
         buffer_messages: int = BUFFER_MESSAGES,
@@ -53,12 +54,16 @@ class Producer:
         self._client = client
         self._name = topic
         self._acks = acks_of(acks)
-        self._gathering = Gathering(batch_messages, batch_bytes, linger_ms / 1_000)
-        self._buffer_messages = buffer_messages
+        self._gathering = Gathering(
+            check_whole("batch_messages", batch_messages, 1),
+            check_whole("batch_bytes", batch_bytes, 1),
+            check_milliseconds("linger_ms", linger_ms),
+        )
+        self._buffer_messages = check_whole("buffer_messages", buffer_messages, 1)
         self._delivery_timeout = check_seconds_between(
             "delivery_timeout", delivery_timeout, TIMEOUT_SECONDS_MIN, math.inf
         )
-        self._is_idempotent = idempotent and self._acks is not Acks.NONE
+        self._is_idempotent = check_flag("idempotent", idempotent) and self._acks is not Acks.NONE
         """A batch without an answer cannot be repeated: with acks=none a gap would never be closed."""
         self._unheard: list[GoQueueError] = []
         self._nursery = PlainNursery()

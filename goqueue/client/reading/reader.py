@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import trio
 
+from goqueue.client.link.arguments import offset_in_range
 from goqueue.client.link.caller import Caller
 from goqueue.client.link.moments import UNREADABLE, clamped_microseconds_of
 from goqueue.client.reading.message import Message, Slice
@@ -34,7 +35,6 @@ WAIT_MS = 10_000
 BYTES_MAX = 512 * 1024
 PAUSE_SECONDS = 0.1
 """The pause before a partition that could not answer is asked again."""
-OFFSET_MAX = 2**63 - 1
 
 REFRESH_SECONDS = 30.0
 """Limit of the time until a reader of all partitions notices an added one."""
@@ -130,7 +130,7 @@ class Reader:
         if (count := last_count(self._start)) is not None:
             return max(partition.start, partition.end - count)
         if type(self._start) is int:
-            return _checked_offset("start", self._start)
+            return offset_in_range("start", self._start)
         words = "an offset, 'earliest', 'latest', 'last:N' nor a time"
         return await self._offset_at(topic, number, _microseconds("start", self._start, words))
 
@@ -139,7 +139,7 @@ class Reader:
         if self._end == "latest":
             return topic.partitions[number].end
         if type(self._end) is int:
-            return self._end
+            return offset_in_range("end", self._end)
         assert self._end is not None
         return await self._offset_at(
             topic, number, _microseconds("end", self._end, "an offset, 'latest' nor a time")
@@ -239,9 +239,3 @@ def _microseconds(name: str, time: Start, others: str) -> Microseconds:
         return clamped_microseconds_of(time)
     except UNREADABLE as error:
         raise InvalidMessage(f"{name}={shortened(time)} is neither {others} ({error})") from None
-
-
-def _checked_offset(name: str, offset: Offset) -> Offset:
-    if not 0 <= offset <= OFFSET_MAX:
-        raise OffsetOutOfRange(f"{name}={offset} is no offset; they begin with 0")
-    return offset

@@ -44,6 +44,7 @@ from goqueue.core.groups.member import (
 from goqueue.core.groups.memory import RememberedMember, worth_remembering
 from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX, Handover, Ownership
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.why.words import counted
 from goqueue.errors import GroupConflict, UnknownMember
 
 
@@ -158,10 +159,16 @@ class Group:
         """Other settings, for a group without members or by force. Members that read in another manner then (mode,
         shared) are expelled: they have to be started anew. So are members that are away."""
         if self.present and not force and settings != self._settings:
-            raise GroupConflict(
-                f"the group has {self.present} members; stop them first, or alter it by force", members=self.present
-            )
+            raise self._not_empty("stop them first, or use force (force=True, --force)")
         return SettingsAltered(settings)
+
+    def check_empty(self) -> None:
+        """Members that are away hold nothing, and do not count."""
+        if self.present:
+            raise self._not_empty("stop them first")
+
+    def _not_empty(self, cure: str) -> GroupConflict:
+        return GroupConflict(f"the group has {counted(self.present, 'member')}; {cure}", members=self.present)
 
     def apply(self, now: float, decision: Decision) -> list[Effect]:
         match decision:

@@ -142,7 +142,10 @@ class Metadata:
         """`config` is plain. The caller draws the UUID, which was never used before."""
         checked = check_topic_name(name, by_broker=by_broker)
         if checked in self._topics:
-            raise TopicExists(f"topic {shortened(checked)} exists; alter it, or choose another name")
+            raise TopicExists(
+                f"topic {shortened(checked)} exists; take it as it is (exist_ok=True, --if-not-exists), alter it, "
+                "or choose another name"
+            )
         assert all(topic.uuid != uuid for topic in self._topics.values()), "a topic's UUID is its own"
         topic = KnownTopic(checked, uuid, _checked_partitions(partitions), TopicConfig.from_plain(config), token)
         return _record("create_topic", **topic.to_plain())

@@ -203,7 +203,7 @@ async def test_delivery_hands_out_and_settles(autojump_clock: MockClock) -> None
         assert part.next_deadline() == trio.current_time() + 30
         acked = await asked.ask(SettleRuns("billing", taken.nonce, Action.ACK, taken.runs))
         assert not acked.settled, "it is settled together with what follows it in the turn"
-        part.settle_gathered()
+        part.settling.settle_gathered()
         assert await acked.wait() == ()
         assert part.ledgers.find("billing").ledger.committed == 2
         assert listener.counts.hints, "its group can see that something has changed"

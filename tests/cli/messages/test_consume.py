@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import goqueue
 from goqueue.cli import main
-from goqueue.cli.messages.consume import PastTime, WantedMessages, selected
+from goqueue.cli.messages.consume import WantedMessages, selected
 from goqueue.cli.program.asking import BrokerAddress, ask
 from goqueue.storage.disk.disk import RealDisk
 from tests.cli.test_topic import Shell
@@ -112,12 +112,6 @@ async def test_behind_the_last_messages_come_the_next_ones(shell: Shell) -> None
         with trio.fail_after(LIFE_SECONDS_MAX):
             values += [(await anext(messages)).value for _ in range(3)]
     assert values == [b"before", b"after", b"after", b"after"]
-
-
-def test_how_long_ago_is_a_time() -> None:
-    past = PastTime(lambda: 1_000_000.0)
-    wanted = {"30s": 999_970.0, "15m": 999_100.0, "1.5h": 994_600.0, "3d": 740_800.0, "9999d": 0.0, "17": 17.0}
-    assert {text: past.convert(text, None, None) for text in wanted} == wanted
 
 
 async def test_an_object_has_all_that_a_message_has(shell: Shell) -> None:

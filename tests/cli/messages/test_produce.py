@@ -164,13 +164,19 @@ async def test_a_repeat_by_its_id_is_reported_as_one(shell: Shell) -> None:
         (b"[1]", "is not an object"),
         (b"\xff", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
-        (b'{"value": 1}', "value is not text"),
-        (b'{"value": "\\ud800"}', "value is not text"),
+        (b'{"value": 1}', "value is a number, not text; put its JSON into quotes"),
+        (b'{"value": {"a": 1}}', "value is an object, not text; put its JSON into quotes"),
+        (b'{"key": [1], "value": ""}', "key is a list, not text"),
+        (b'{"value": true}', "value is true or false, not text"),
+        (b'{"value": "\\ud800"}', 'value is no text that UTF-8 can hold; give its bytes as "value_base64"'),
+        (b'{"value": "a", "delay": "soon"}', "delay is 'soon'; give seconds, or text like 30s"),
+        (b'{"value": "a", "ttl": "5"}', "ttl is '5'; give seconds, or text like 30s"),
         (b'{"key": "a"}', "neither value nor value_base64"),
         (b'{"value": "a", "value_base64": "YQ=="}', "both"),
         (b'{"value_base64": "*"}', "value_base64 is not base64"),
         (b'{"value": "a", "headers": ["b"]}', "headers are an object"),
-        (b'{"value": "a", "headers": {"b": 1}}', "header b is not text"),
+        (b'{"value": "a", "headers": {"b": 1}}', "header b is a number, not text"),
+        (b'{"value": "a", "headers": {"b": "\\ud800"}}', 'UTF-8 can hold; give {"base64": '),
         (b'{"value": "a", "headers": {"b": null}}', "header b is null"),
         (b'{"value": "a", "prioritty": 1}', "'prioritty' is not a field"),
     ],
@@ -178,6 +184,11 @@ async def test_a_repeat_by_its_id_is_reported_as_one(shell: Shell) -> None:
 def test_an_object_that_is_no_message_says_why(bad: bytes, words: str) -> None:
     with pytest.raises(goqueue.InvalidMessage, match=words):
         message_in_json(bad)
+
+
+def test_lengths_of_time_in_an_object_are_seconds_or_have_a_unit() -> None:
+    message = message_in_json(b'{"value": "a", "delay": "2h", "ttl": 90}')
+    assert (message["delay"], message["ttl"]) == (7_200, 90)
 
 
 REFUSED = [

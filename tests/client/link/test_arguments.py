@@ -13,10 +13,19 @@ from goqueue.client.consuming.options import ConsumerOptions, check_seconds, sta
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.groups import altering, asking_why, resetting
 from goqueue.client.letters import dismissing, redriving, wanted_letters
-from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings, check_whole
+from goqueue.client.link.arguments import (
+    check_flag,
+    check_milliseconds,
+    check_offset,
+    check_partition_count,
+    check_seconds_between,
+    check_settings,
+    check_whole,
+)
 from goqueue.client.link.moments import due_of
-from goqueue.client.producing.content import priority_of
+from goqueue.client.producing.content import check_content, priority_of
 from goqueue.client.producing.options import send_options
+from goqueue.client.producing.producer import Producer
 from goqueue.errors import UnknownPartition
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire import letters
@@ -300,6 +309,83 @@ def test_lengths_of_time_are_seconds_or_timedeltas() -> None:
     }
     with pytest.raises(goqueue.InvalidConfig, match="'max_bytes' is no length of time"):
         check_settings("config", {"max_bytes": timedelta(1)})
+
+
+def test_a_groups_waits_are_seconds_or_timedeltas() -> None:
+    asked = alter(settings={"retry_first": timedelta(seconds=2), "retry_longest": timedelta(minutes=5)})
+    assert dict(asked.settings) == {"retry_first": 2.0, "retry_longest": 300.0}
+    with pytest.raises(goqueue.InvalidConfig, match="setting 'max_deliveries' is text, a number"):
+        alter(settings={"max_deliveries": timedelta(1)})
+
+
+def test_a_length_of_time_is_no_moment_and_says_so() -> None:
+    with pytest.raises(goqueue.InvalidMessage, match="is a length of time, not a moment"):
+        due_of(None, timedelta(hours=1))  # type: ignore[arg-type]
+    with pytest.raises(goqueue.InvalidConfig, match="is a length of time, not a moment"):
+        start_text(timedelta(hours=1))  # type: ignore[arg-type]
+
+
+def test_a_limit_without_an_end_is_shown_without_infinity() -> None:
+    with pytest.raises(goqueue.InvalidConfig, match="drain_timeout=-1 must be 0 seconds or more, as a number"):
+        check_seconds_between("drain_timeout", -1, 0, INF)
+
+
+def test_a_start_before_the_first_offset_says_how_the_last_ones_are_named() -> None:
+    with pytest.raises(goqueue.OffsetOutOfRange, match=r"start=-20 is no offset.*the last 20 are 'last:20'"):
+        start_text(-20)
+    with pytest.raises(goqueue.OffsetOutOfRange) as refused:
+        check_offset("offset", -20)
+    assert "last" not in refused.value.message
+
+
+# Contents of a message
+
+
+@pytest.mark.parametrize(
+    ("value", "headers", "words"),
+    [
+        ("tea", None, "a value is bytes, not str; encode it$"),
+        ({"order": 1}, None, "a value is bytes, not dict; encode it, as publish_json and send_json do$"),
+        (b"", ["a"], "headers are a dict of text to bytes, not list"),
+        (b"", {5: b"1"}, "a header's name is text that UTF-8 can hold, not 5"),
+        (b"", {"a": "1"}, "header 'a' is str, not bytes; encode it"),
+    ],
+)
+def test_contents_of_a_wrong_kind_are_named_with_what_to_do(value: object, headers: object, words: str) -> None:
+    with pytest.raises(goqueue.InvalidMessage, match=words):
+        check_content(value, None, headers)
+
+
+# Options of a producer
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *[{"linger_ms": value} for value in ("x", -5, NAN, INF, True, None, timedelta(-1))],
+        *[
+            {name: value}
+            for name in ("batch_messages", "batch_bytes", "buffer_messages")
+            for value in ("x", 0, -1, 1.5, True, None)
+        ],
+        *[{"idempotent": value} for value in ("no", None, 0)],
+        *[{"delivery_timeout": value} for value in ("x", 0, NAN, timedelta(0))],
+    ],
+    ids=shown,
+)
+def test_a_producer_refuses_what_cannot_be_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(goqueue.InvalidConfig, match=next(iter(options))):
+        Producer(FakeBroker(), "orders", **options)
+
+
+async def test_a_producers_linger_is_milliseconds_or_a_timedelta() -> None:
+    assert (
+        check_milliseconds("linger_ms", timedelta(milliseconds=20)) == check_milliseconds("linger_ms", 20) == 0.02
+    )
+    Producer(FakeBroker(), "orders", linger_ms=timedelta(seconds=1))
+
+
+# Priorities
 
 
 def test_a_priority_is_shown_by_its_name_and_stays_a_number() -> None:

@@ -217,6 +217,7 @@ async def test_much_is_read_in_many_slices_and_each_message_once(
         ({"start": 99}, goqueue.OffsetOutOfRange),
         ({"start": -1}, goqueue.OffsetOutOfRange),
         ({"start": 2**70}, goqueue.OffsetOutOfRange),
+        ({"end": -5}, goqueue.OffsetOutOfRange),
         ({"start": "yesterday"}, goqueue.InvalidMessage),
         ({"start": None}, goqueue.InvalidMessage),
         ({"end": "tomorrow"}, goqueue.InvalidMessage),

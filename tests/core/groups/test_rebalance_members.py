@@ -285,7 +285,7 @@ def test_a_group_with_members_is_altered_only_by_force() -> None:
     scene = Scene(QUEUE, t=3)
     scene.join(0, "a")
     changed = QUEUE.altered({"max_deliveries": 9})
-    with pytest.raises(GroupConflict, match="1 members"):
+    with pytest.raises(GroupConflict, match="1 member;"):
         scene.alter(1, changed)
     assert scene.group.settings == QUEUE
     assert scene.alter(1, QUEUE) == []

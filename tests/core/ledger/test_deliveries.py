@@ -265,6 +265,18 @@ def test_messages_extended_one_by_one_end_one_by_one_and_settle_together() -> No
     assert desk.counts() == {"ready_again": 110}
 
 
+def test_single_acks_that_are_decided_together_end_their_delivery_and_its_lease() -> None:
+    desk = Desk()
+    nonce = desk.receive(2)
+    entries = [desk.ledger.ack(desk.now, nonce, [run(offset)])[0] for offset in (1, 0)]
+    for entry in entries:
+        desk.write(entry)
+    assert desk.ledger.delivery(nonce) is None
+    assert desk.ledger.next_deadline() is None
+    assert desk.ledger.tick(desk.now + 100) == []
+    assert desk.ack(nonce, run(0, 1)) == ()
+
+
 def test_an_entry_that_does_not_fit_the_state_is_a_bug() -> None:
     desk = Desk()
     nonce = desk.receive(3)
