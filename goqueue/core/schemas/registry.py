@@ -163,7 +163,7 @@ class SchemaRegistry:
         return self._floor + 1 if known is None else known.next_version
 
     def own_settings(self, name: str | None) -> OwnSettings:
-        """Of a subject, or those set for the registry."""
+        """Those of a subject, or those that were set for the registry."""
         if name is None:
             return self.own
         known = self._subjects.get(canonical(name))
@@ -317,7 +317,7 @@ class SchemaRegistry:
         return []
 
     def _lost(self, fields: RegistryEntry) -> list[SubjectKey]:
-        """So many ids and versions may have been given, and nobody knows which."""
+        """This number of ids and versions may have been given, and nobody knows which."""
         count, last = int(fields["count"]), self.next_id - 1
         end = min(ID_MAX, max(last + count, int(fields.get("ids", 0))))
         if end > last:

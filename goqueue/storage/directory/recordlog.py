@@ -173,7 +173,7 @@ def has_beginning(items: Sequence[bytes | LostRecords]) -> bool:
 
 
 def _size_of_first(values: Sequence[bytes]) -> int:
-    """Of all its parts, should it have been cut."""
+    """All its parts count, should it have been cut."""
     part = _part_in(values[0]) if values else None
     count = part.get("count") if part is not None else 1
     return sum(map(len, values[: count if isinstance(count, int) else 1]))

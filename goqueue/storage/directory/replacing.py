@@ -28,7 +28,7 @@ async def replace_log(
 
 
 def _clear(volume: Volume, new: str) -> None:
-    """Of a recovery that was cut short before the first rename."""
+    """Remove what a recovery left that was cut short before the first rename."""
     for name in volume.disk.list(f"{new}/0") if volume.disk.is_directory(f"{new}/0") else []:
         volume.disk.remove(f"{new}/0/{name}")
 
