@@ -219,6 +219,6 @@ async def test_messages_that_do_not_fit_their_schema_are_named_one_by_one(autoju
         first, refused, last = some.json()["results"]
         assert (first["offset"], last["offset"]) == (0, 1)
         assert (refused["code"], refused["retryable"]) == ("schema_refused", False)
-        assert refused["message"] == '$.price: type ["number"]; subject orders-value, version 1'
+        assert refused["message"] == '$.price: type "number"; subject orders-value, version 1'
         none = await http.ask("POST", "/topics/orders/messages", {"messages": [bad, bad]})
         assert none.status == 422
