@@ -35,9 +35,9 @@ class PatternCost:
     """Sizes are of compiled patterns, in bytes."""
 
     reading_on: int = 0
-    """Of those that may read a text to its end."""
+    """Those that may read a text to its end."""
     tied: int = 0
-    """Of those that are done after some characters."""
+    """Those that are done after some characters."""
     tied_at_most: int = 0
     """The same, each times the characters after which it is done."""
 
@@ -70,7 +70,7 @@ class Patterns:
             raise refused("#", f"its patterns have more than {PATTERNS_SIZE_MAX:,} bytes, compiled; split it")
 
     def cost_at(self, place: Place) -> PatternCost:
-        """Of those that a value is matched with here, or the names of its properties are."""
+        """The cost of those that a value is matched with here, or the names of its properties are."""
         return sum((self._costs[pattern] for _, pattern in patterns_at(place)), PatternCost())
 
 

@@ -97,12 +97,12 @@ async def show_text_by_id(call: HttpCall[ByIdQuery, None]) -> Response:
 
 async def _by_id(call: HttpCall[ByIdQuery, None]) -> wire.SchemaDescription:
     """Also of versions that were deleted softly, since messages still have their ids."""
-    asked = wire.GetSchema(call.query.subject, id=id_in_path(call.path["id"]), deleted=True)
+    asked = wire.GetSchema(call.query.subject, id=id_in_path(call.path["id"]))
     return cast(wire.SchemaFound, await call.ask(asked)).described
 
 
 async def show_by_guid(call: HttpCall[FormatQuery, None]) -> Response:
-    asked = wire.GetSchema(guid=guid_in_path(call.path["guid"]), deleted=True)
+    asked = wire.GetSchema(guid=guid_in_path(call.path["guid"]))
     described = cast(wire.SchemaFound, await call.ask(asked)).described
     return registry_response(schema_in_json(described, with_place=False))
 

@@ -76,10 +76,10 @@ def test_a_value_is_held_to_the_newest_schema_or_to_the_one_that_it_names(
 @pytest.mark.parametrize(
     ("value", "headers", "why"),
     [
-        (b'"x"', None, '$: type ["integer"]; subject orders-value, version 2'),
-        (b"5", {"schema-id": b"101"}, '$: type ["string"]; subject orders-value, version 1'),
-        (prefixed(101, b"5"), None, '$: type ["string"]; subject orders-value, version 1'),
-        (b"5", {"__value_schema_id": with_guid(1)}, '$: type ["string"]; subject orders-value, version 1'),
+        (b'"x"', None, '$: type "integer"; subject orders-value, version 2'),
+        (b"5", {"schema-id": b"101"}, '$: type "string"; subject orders-value, version 1'),
+        (prefixed(101, b"5"), None, '$: type "string"; subject orders-value, version 1'),
+        (b"5", {"__value_schema_id": with_guid(1)}, '$: type "string"; subject orders-value, version 1'),
         (b"5", {"schema-id": b"103"}, "$: schema 103 is not one of this subject; subject orders-value"),
         (prefixed(7, b"5"), None, "$: schema 7 is not one of this subject; subject orders-value"),
         (with_guid(3) + b"5", None, f"$: schema {guid_of(3)} is not one of this subject; subject orders-value"),
@@ -130,7 +130,7 @@ def test_keys_have_schemas_of_their_own() -> None:
     assert refusal(keys, b"5", key=b"{}") == '$: required "id"; subject orders-key, version 2'
     assert refusal(keys, b"", key=b"{}", flags=Flag.TOMBSTONE), "a tombstone has a key"
     assert fault(keys, b"5") is None, "a message without a key has none to be held to it"
-    assert refusal(keys, b'"x"', key=b'{"id": 1}') == '$: type ["integer"]; subject orders-value, version 1'
+    assert refusal(keys, b'"x"', key=b'{"id": 1}') == '$: type "integer"; subject orders-value, version 1'
 
 
 def test_the_header_of_values_names_no_schema_of_keys() -> None:
@@ -284,7 +284,7 @@ def test_a_refusal_never_has_the_value_and_fits_into_a_note() -> None:
     assert "secret" not in text
     assert len(text) <= NOTE_SIZE_MAX
     assert text.startswith('$["a long name of a property, the 19."]')
-    assert 'type ["integer"]; subject sss' in text
+    assert 'type "integer"; subject sss' in text
     assert text.endswith("version 10000")
 
 

@@ -114,16 +114,6 @@ async def test_subjects_and_versions_are_listed_by_pages_and_by_what_is_deleted(
             assert await client.good("GET", f"/subjects/a/versions{query}") == numbers, query
 
 
-async def test_a_long_list_is_whole(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it takes several pages of the wire."""
-    async with registry() as client:
-        for number in range(7):
-            await client.register(f"s{number}", CLOSED)
-        for limit in range(-1, 9):
-            expected = [f"s{number}" for number in range(7)][2 : None if limit < 0 else 2 + limit]
-            assert await client.good("GET", f"/subjects?offset=2&limit={limit}") == expected
-
-
 async def test_a_version_is_deleted_softly_and_then_for_good(autojump_clock: MockClock) -> None:
     async with registry() as client:
         await client.register("orders", CLOSED)
