@@ -36,8 +36,9 @@ async def publish(client: goqueue.Client, *values: bytes | None) -> None:
 
 async def letters(client: goqueue.Client, count: int) -> list[tuple[int, str]]:
     """Offset and reason of each dead letter, once there are so many."""
-    while (await client.count_dead_letters("orders")).total < count:  # noqa: ASYNC110
-        await trio.sleep(0.1)
+    with trio.fail_after(600):
+        while (await client.count_dead_letters("orders")).total < count:  # noqa: ASYNC110
+            await trio.sleep(0.1)
     return [(letter.origin_offset or 0, letter.reason) for letter in await client.dead_letters("orders")]
 
 
