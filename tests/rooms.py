@@ -55,12 +55,12 @@ ROOMS: Mapping[str, str] = {
     "core/metadata": "core/topics core/groups",
     "core/security": "core",
     "core/schemas": "core",
-    "core/schemas/compatibility/reading": "core/schemas",
-    "core/schemas/compatibility/comparing": "core/schemas/compatibility/reading",
-    "core/schemas/compatibility": (
-        "core/schemas core/schemas/compatibility/reading core/schemas/compatibility/comparing"
-    ),
     "core/schemas/reading": "core/schemas",
+    "core/schemas/compatibility/nodes": "core/schemas core/schemas/reading",
+    "core/schemas/compatibility/comparing": "core/schemas/reading core/schemas/compatibility/nodes",
+    "core/schemas/compatibility": (
+        "core/schemas core/schemas/compatibility/nodes core/schemas/compatibility/comparing"
+    ),
     "core/schemas/validation": "core/records core/topics core/schemas core/schemas/reading",
     "storage": "",
     "storage/disk": "",

@@ -33,7 +33,7 @@ from tests.core.schemas.given import subject, topic
 from tests.storage.logs import records_in
 
 NUMBERS, TEXTS = topic(subject({"type": "integer"})), topic(subject({"type": "string"}))
-LARGE = 10_000
+LARGE = 60_000
 """Messages of a batch that takes many slices."""
 
 

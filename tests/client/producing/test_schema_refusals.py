@@ -11,7 +11,7 @@ __all__ = ["machine"]
 
 PRICE = {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]}
 GOOD, BAD = b'{"price": 1}', b'{"price": "a secret"}'
-WHY = '$.price: type ["number"]; subject orders-value, version 1'
+WHY = '$.price: type "number"; subject orders-value, version 1'
 
 
 async def topic_with_schema(client: goqueue.Client, **config: str) -> None:

@@ -5,14 +5,13 @@ Both functions are generators, so that a shell can take turns: each step is a sm
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from goqueue.core.schemas.compatibility.comparing.comparison import Comparer, Comparison, Difference, Rule
+from goqueue.core.schemas.compatibility.comparing.comparison import Comparer, Comparison, Rule, SchemaDifference
 from goqueue.core.schemas.compatibility.comparing.rules import compare, compare_with_annotations, same_or_refused
 from goqueue.core.schemas.compatibility.explanations import help_with
-from goqueue.core.schemas.compatibility.reading.documents import opened
-from goqueue.core.schemas.compatibility.reading.nodes import Node, Path, Side
-from goqueue.core.schemas.compatibility.reading.values import shown
+from goqueue.core.schemas.compatibility.nodes.node import Path, opened
+from goqueue.core.schemas.compatibility.nodes.values import shown
 from goqueue.core.schemas.findings import Finding
 from goqueue.core.schemas.schema import ResolvedSchema
 
@@ -20,6 +19,8 @@ FINDINGS_MAX = 1_000
 """More of them help nobody, and would fill an answer."""
 PATH_MAX = 500
 """Characters of a path that are shown."""
+Located: TypeAlias = tuple[str, SchemaDifference]
+"""A difference and its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +42,33 @@ def findings(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, 
     if reader == writer:
         return []
     root = yield from _compared(reader, writer, compare)
-    found = yield from _differences(root, only_breaking=True)
-    return [Finding(each.type, path, shown(each.old), shown(each.new), help_with(each)) for path, each in found]
+    found = list[Finding]()
+    for path, each in (yield from _differences(root, only_breaking=True)):
+        found.append(Finding(each.type, path, shown(each.old), shown(each.new), help_with(each)))
+        yield
+    return found
 
 
 def changes(reader: ResolvedSchema, writer: ResolvedSchema) -> Generator[None, None, list[Change]]:
     """All differences, also those that break nothing."""
     root = yield from _compared(reader, writer, compare_with_annotations)
-    found = yield from _differences(root, only_breaking=False)
-    return [_change(path, each) for path, each in found]
-
-
-def _change(path: str, difference: Difference) -> Change:
-    text = help_with(difference) if difference.breaks else ""
-    values = shown(difference.old), shown(difference.new)
-    return Change(difference.type, path, *values, difference.breaks, text)
+    found = list[Change]()
+    for path, each in (yield from _differences(root, only_breaking=False)):
+        text = help_with(each) if each.breaks else ""
+        found.append(Change(each.type, path, shown(each.old), shown(each.new), each.breaks, text))
+        yield
+    return found
 
 
 def _compared(reader: ResolvedSchema, writer: ResolvedSchema, rule: Rule) -> Generator[None, None, Comparison]:
-    read, written = (yield from _root(reader)), (yield from _root(writer))
-    return (yield from Comparer(rule, same_or_refused).run(read, written))
+    sides = (yield from opened(reader)), (yield from opened(writer))
+    return (yield from Comparer(rule, same_or_refused).run(sides[0].root(), sides[1].root()))
 
 
-def _root(schema: ResolvedSchema) -> Generator[None, None, Node]:
-    document, dynamic_anchors = yield from opened(schema)
-    return Side(document, dynamic_anchors).root()
-
-
-def _differences(root: Comparison, *, only_breaking: bool) -> Generator[None, None, list[tuple[str, Difference]]]:
+def _differences(root: Comparison, *, only_breaking: bool) -> Generator[None, None, list[Located]]:
     """In the order of the reader's schema. What two places share is shown in the first."""
-    waiting: list[tuple[Place | None, Comparison]] = [(None, root)]
-    seen, found = set[int](), list[tuple[str, Difference]]()
+    waiting: list[tuple[Position | None, Comparison]] = [(None, root)]
+    seen, found = set[int](), list[Located]()
     while waiting and len(found) < FINDINGS_MAX:
         place, comparison = waiting.pop()
         yield
@@ -80,18 +77,18 @@ def _differences(root: Comparison, *, only_breaking: bool) -> Generator[None, No
         seen.add(id(comparison))
         shown_ones = [each for each in comparison.differences if each.breaks or not only_breaking]
         found += [(pointer(place, each.path), each) for each in shown_ones[: FINDINGS_MAX - len(found)]]
-        waiting.extend((Place(place, path), part) for path, part in reversed(comparison.parts))
+        waiting.extend((Position(place, path), part) for path, part in reversed(comparison.parts))
     return found
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where a comparison is: a path below another place. Paths may be thousands of steps long."""
 
-    above: "Place | None"
+    above: "Position | None"
     path: Path
 
 
-def pointer(place: Place | None, path: Path) -> str:
+def pointer(place: Position | None, path: Path) -> str:
     steps = [path]
     while place is not None:
         steps.append(place.path)

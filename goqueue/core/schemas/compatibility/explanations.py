@@ -6,7 +6,7 @@ schema reads what the old one wrote, with FORWARD the old one reads what the new
 
 from collections.abc import Mapping
 
-from goqueue.core.schemas.compatibility.comparing.comparison import Difference
+from goqueue.core.schemas.compatibility.comparing.comparison import SchemaDifference
 
 STRICTER = "Confluent's registry overlooks this, goqueue does not."
 NAME_MAX = 80
@@ -158,7 +158,7 @@ _LIMITS = ("MAX_", "MIN_", "MAXIMUM_", "MINIMUM_", "EXCLUSIVE_")
 _EQUAL = "How a change of `{name}` acts is not decided: it has to be the same in both schemas. {stricter}"
 
 
-def help_with(difference: Difference) -> str:
+def help_with(difference: SchemaDifference) -> str:
     """For one that breaks."""
     name = difference.path[-1] if difference.path else "the schema"
     if len(name) > NAME_MAX:

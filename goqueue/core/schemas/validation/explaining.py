@@ -64,8 +64,12 @@ def _keyword(error: jsonschema_rs.ValidationError) -> str:
 def _limit(kind: jsonschema_rs.ValidationErrorKind) -> str:
     for name in ("limit", "property", "types", "pattern", "expected_value", "multiple_of"):
         if hasattr(kind, name):
-            return shortened(_as_json(getattr(kind, name)), LIMIT_LENGTH_MAX)
+            return shortened(_as_json(_one_of(name, getattr(kind, name))), LIMIT_LENGTH_MAX)
     return ""
+
+
+def _one_of(name: str, value: Any) -> Any:
+    return value[0] if name == "types" and len(value) == 1 else value
 
 
 def _as_json(value: Any) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from goqueue.core.schemas.compatibility.check import FINDINGS_MAX, PATH_MAX, findings
 from goqueue.core.schemas.compatibility.comparing.comparison import COMPARISONS_MAX
-from goqueue.core.schemas.compatibility.reading.values import SHOWN_MAX
+from goqueue.core.schemas.compatibility.nodes.values import SHOWN_MAX
 from goqueue.core.schemas.schema import ResolvedSchema
 from goqueue.errors import InvalidSchema
 from tests.core.schemas.compatibility.comparing import (
@@ -132,17 +132,16 @@ def test_patterns_that_backtrack_without_end_are_not_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "{", '{"maximum": NaN}', '{"maximum": 1e99999999999999999999}', '{"maximum": 0.' + "1" * 2_000 + "}"],
-    ids=["empty", "open", "NaN", "exponent", "digits"],
+    "text", ["", "{", '{"maximum": NaN}', '{"maximum": 1e400}', '"string"', "[]", "null", '{"$schema": "mine"}']
 )
-def test_what_is_no_json_is_refused(text: str) -> None:
-    with pytest.raises(InvalidSchema, match="not JSON") as refused:
-        finished(findings(ResolvedSchema(text), resolved(STRING)))
-    assert refused.value.error_code == 42201
+def test_what_is_no_schema_is_refused(text: str) -> None:
+    for schemas in ((ResolvedSchema(text), resolved(STRING)), (resolved(STRING), ResolvedSchema(text))):
+        with pytest.raises(InvalidSchema) as refused:
+            finished(findings(*schemas))
+        assert refused.value.error_code == 42201
 
 
-@pytest.mark.parametrize("number", ["1e400", "1e-400", "1e999999", "-1e999999", "0.1e-999999", "9" * 1_000])
+@pytest.mark.parametrize("number", ["1e300", "1e-300", "-1e300", "123456789012345678901234567890", "0.1e-200"])
 def test_huge_numbers_are_compared(number: str) -> None:
     old = ResolvedSchema(f'{{"multipleOf": {number}, "maximum": {number}, "enum": [{number}]}}')
     new = ResolvedSchema(f'{{"multipleOf": {number}, "maximum": {number}, "enum": [0, {number}]}}')
@@ -152,28 +151,30 @@ def test_huge_numbers_are_compared(number: str) -> None:
     assert finished(findings(small, old))[0]
 
 
-@pytest.mark.parametrize(
-    "root", ['"string"', "5", "null", "[]", '{"type": 5, "properties": [], "enum": {}, "not": 1}']
-)
-def test_what_is_no_schema_is_equal_to_itself_alone(root: str) -> None:
-    assert finished(findings(ResolvedSchema(root), ResolvedSchema(root + " ")))[0] == []
-    assert finished(findings(ResolvedSchema(root), resolved(STRING)))[0]
+def test_keywords_of_another_shape_are_equal_to_themselves_alone() -> None:
+    """No metaschema permits them, so they have no meaning."""
+    strange = {"type": 5, "properties": [], "enum": {}, "not": 1, "allOf": [], "required": "a", "$ref": 5}
+    assert types_and_paths(strange, strange) == []
+    for keyword, value in strange.items():
+        assert found({keyword: value}, STRING)
 
 
 def test_findings_are_bounded() -> None:
     old = {"properties": {f"p{place}": {"title": "x" * 10_000} | STRING for place in range(60)}}
-    names = [f"{place}" + "n" * 10_000 for place in range(2_000)]
+    names = [f"{place}" + "n" * 300 for place in range(2_000)]
     assert len(found({"required": names}, {"type": "object"})) == FINDINGS_MAX
     [finding] = found({"enum": ["x" * 10_000]}, old)
     assert len(finding.new) == SHOWN_MAX
-    assert max(len(each.path) for each in found({"required": names[:1]}, {"type": "object"})) <= PATH_MAX + 1
+    [finding] = found({"required": ["n" * 10_000]}, {"type": "object"})
+    assert len(finding.path) <= PATH_MAX + 1
+    assert len(finding.help) < PATH_MAX
 
 
 def test_a_schema_that_refers_to_too_many_others_is_refused() -> None:
     schema = resolved({})
-    for _ in range(1_100):
+    for _ in range(300):
         schema = resolved({}, {"next": schema})
-    with pytest.raises(InvalidSchema, match="refers to more than") as refused:
+    with pytest.raises(InvalidSchema, match="more than 256 references") as refused:
         finished(findings(schema, resolved(STRING)))
     assert refused.value.error_code == 42201
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jsonschema_rs.canonical import CanonicalizationError, Containment
 
 from goqueue.core.schemas.compatibility.check import FINDINGS_MAX, PATH_MAX
-from goqueue.core.schemas.compatibility.reading.values import SHOWN_MAX
+from goqueue.core.schemas.compatibility.nodes.values import SHOWN_MAX
 from tests.core.schemas.compatibility.comparing import Schema, found
 from tests.core.schemas.compatibility.generated import Schemas, Values, places_in
 

@@ -76,10 +76,10 @@ def test_a_value_is_held_to_the_newest_schema_or_to_the_one_that_it_names(
 @pytest.mark.parametrize(
     ("value", "headers", "why"),
     [
-        (b'"x"', None, '$: type ["integer"]; subject orders-value, version 2'),
-        (b"5", {"schema-id": b"101"}, '$: type ["string"]; subject orders-value, version 1'),
-        (prefixed(101, b"5"), None, '$: type ["string"]; subject orders-value, version 1'),
-        (b"5", {"__value_schema_id": with_guid(1)}, '$: type ["string"]; subject orders-value, version 1'),
+        (b'"x"', None, '$: type "integer"; subject orders-value, version 2'),
+        (b"5", {"schema-id": b"101"}, '$: type "string"; subject orders-value, version 1'),
+        (prefixed(101, b"5"), None, '$: type "string"; subject orders-value, version 1'),
+        (b"5", {"__value_schema_id": with_guid(1)}, '$: type "string"; subject orders-value, version 1'),
         (b"5", {"schema-id": b"103"}, "$: schema 103 is not one of this subject; subject orders-value"),
         (prefixed(7, b"5"), None, "$: schema 7 is not one of this subject; subject orders-value"),
         (with_guid(3) + b"5", None, f"$: schema {guid_of(3)} is not one of this subject; subject orders-value"),
@@ -130,7 +130,7 @@ def test_keys_have_schemas_of_their_own() -> None:
     assert refusal(keys, b"5", key=b"{}") == '$: required "id"; subject orders-key, version 2'
     assert refusal(keys, b"", key=b"{}", flags=Flag.TOMBSTONE), "a tombstone has a key"
     assert fault(keys, b"5") is None, "a message without a key has none to be held to it"
-    assert refusal(keys, b'"x"', key=b'{"id": 1}') == '$: type ["integer"]; subject orders-value, version 1'
+    assert refusal(keys, b'"x"', key=b'{"id": 1}') == '$: type "integer"; subject orders-value, version 1'
 
 
 def test_the_header_of_values_names_no_schema_of_keys() -> None:
@@ -284,7 +284,7 @@ def test_a_refusal_never_has_the_value_and_fits_into_a_note() -> None:
     assert "secret" not in text
     assert len(text) <= NOTE_SIZE_MAX
     assert text.startswith('$["a long name of a property, the 19."]')
-    assert 'type ["integer"]; subject sss' in text
+    assert 'type "integer"; subject sss' in text
     assert text.endswith("version 10000")
 
 
@@ -334,6 +334,16 @@ def test_many_versions_may_be_named_one_after_the_other() -> None:
 def test_others_may_run_while_a_large_batch_is_judged() -> None:
     body = b"".join(record(b"%d" % number, number) for number in range(20_000))
     assert sum(1 for _ in SchemaJudgement(NEWEST).verdict(body, 20_000)) >= len(body) // (64 * 1024)
+
+
+def test_a_pattern_that_is_done_after_some_characters_bounds_no_long_text() -> None:
+    """As that of an id beside a long text."""
+    schema = {"properties": {"id": {"pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"}}}
+    value = b'{"id": "01234567-0123-0123-0123456789ab", "text": "%s"}' % (b"x" * 250_000)
+    assert fault(topic(subject(schema)), value) is None
+    assert isinstance(
+        fault(topic(subject({"properties": {"id": {"pattern": "[ab]*a[ab]{99}c"}}})), value), TooLarge
+    )
 
 
 # The header of producers, in the short loop

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
 from goqueue.core.schemas.compatibility.comparing.equality import is_same
-from goqueue.core.schemas.compatibility.reading.keywords import Draft
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Json
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.shapes import is_since
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Json
+from goqueue.core.schemas.reading.drafts import Draft
 
 _NAMES = {
     "items": "ADDITIONAL_ITEMS",
@@ -21,7 +22,7 @@ class Items:
     first: list[Json]
     """The schemas of the first items, by place."""
     keyword: str
-    """Of these."""
+    """The keyword of these."""
     rest: Node | None
     """The schema of all items behind them; None: they may be anything."""
     rest_keyword: str
@@ -42,7 +43,7 @@ def items_of(node: Node) -> Items:
 
 
 def _is_alone(node: Node) -> bool:
-    return node.is_alone and not ("contains" in node.own and node.resource.draft >= Draft.DRAFT_2020_12)
+    return node.is_alone and not ("contains" in node.own and is_since(node.draft, Draft.DRAFT_2020_12))
 
 
 def items(comparison: Comparison) -> Steps[None]:

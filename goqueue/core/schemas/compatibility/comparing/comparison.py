@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from goqueue.core.schemas.compatibility.reading.nodes import Node, Path
-from goqueue.core.schemas.compatibility.reading.typesets import EVERYTHING
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json
+from goqueue.core.schemas.compatibility.nodes.node import Node, Path
+from goqueue.core.schemas.compatibility.nodes.typesets import EVERYTHING
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, Json
 from goqueue.errors import InvalidSchema
 
 COMPARISONS_MAX = 100_000
@@ -45,13 +45,13 @@ def compared(reader: Node, writer: Node, *, is_inside: bool = False) -> Steps["C
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SchemaDifference:
     type: str
     path: Path
     """Below the place of the comparison."""
-    old: Json | Absent
-    """In the writer's schema."""
-    new: Json | Absent
+    old: Json | Absence
+    """In the schema of the writer."""
+    new: Json | Absence
     """In the reader's schema."""
     breaks: bool
     """The reader refuses values that the writer's schema permits."""
@@ -67,18 +67,18 @@ class Comparison:
     """How many parts of values lie around the value."""
     types: frozenset[str] = EVERYTHING
     """The types of values that the writer's schema permits, or more."""
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[SchemaDifference] = field(default_factory=list)
     parts: list[tuple[Path, "Comparison"]] = field(default_factory=list)
     """Comparisons that this one depends on."""
     is_finished: bool = False
     is_compatible: bool = True
 
-    def note(self, type_: str, *path: str, old: Json | Absent = ABSENT, new: Json | Absent = ABSENT) -> None:
+    def note(self, type_: str, *path: str, old: Json | Absence = ABSENT, new: Json | Absence = ABSENT) -> None:
         """Note a difference that breaks nothing."""
-        self.differences.append(Difference(type_, path, old, new, False))
+        self.differences.append(SchemaDifference(type_, path, old, new, False))
 
-    def refuse(self, type_: str, *path: str, old: Json | Absent = ABSENT, new: Json | Absent = ABSENT) -> None:
-        self.differences.append(Difference(type_, path, old, new, True))
+    def refuse(self, type_: str, *path: str, old: Json | Absence = ABSENT, new: Json | Absence = ABSENT) -> None:
+        self.differences.append(SchemaDifference(type_, path, old, new, True))
 
     def include(self, path: Path, part: "Comparison") -> None:
         self.parts.append((path, part))
@@ -95,7 +95,8 @@ class Comparison:
         """What was found since then breaks nothing: something else grants it."""
         del self.parts[parts:]
         self.differences[differences:] = [
-            Difference(each.type, each.path, each.old, each.new, False) for each in self.differences[differences:]
+            SchemaDifference(each.type, each.path, each.old, each.new, False)
+            for each in self.differences[differences:]
         ]
 
     def finish(self) -> None:

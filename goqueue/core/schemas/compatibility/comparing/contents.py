@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from goqueue.core.schemas.compatibility.reading.namepatterns import matches
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.values import Json
+from goqueue.core.schemas.compatibility.nodes.namepatterns import matches
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.values import Json
 
 PATTERNS_TRIED_MAX = 20
 """Beyond this many patterns nobody asks which of them match a name."""
@@ -14,7 +14,7 @@ EVALUATING_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ContentModel:
     node: Node
     properties: Mapping[str, Json] = field(default_factory=dict)
     patterns: Mapping[str, Json] = field(default_factory=dict)
@@ -48,13 +48,13 @@ class Contents:
             yield self.rest
 
 
-def contents_of(node: Node) -> Contents:
+def contents_of(node: Node) -> ContentModel:
     own = node.own
     keyword = "additionalProperties"
     if keyword not in own and node.is_alone:
         keyword = "unevaluatedProperties"
     rest = node.child(own[keyword]) if keyword in own else None
-    return Contents(
+    return ContentModel(
         node,
         own.get("properties", {}),
         own.get("patternProperties", {}),
@@ -64,7 +64,7 @@ def contents_of(node: Node) -> Contents:
     )
 
 
-def all_contents_of(node: Node) -> list[Contents]:
+def all_contents_of(node: Node) -> list[ContentModel]:
     """What holds for the properties of each value of a node, its own first."""
     contents = [contents_of(node)]
     contents += [each for each in map(contents_of, node.parts[1:]) if _says_something(each)]
@@ -72,11 +72,11 @@ def all_contents_of(node: Node) -> list[Contents]:
     return contents if outermost is None else [*contents, outermost]
 
 
-def _says_something(contents: Contents) -> bool:
+def _says_something(contents: ContentModel) -> bool:
     return bool(contents.properties or contents.patterns or contents.rest is not None)
 
 
-def evaluated_at_least(node: Node, unevaluated: Node) -> Contents | None:
+def evaluated_at_least(node: Node, unevaluated: Node) -> ContentModel | None:
     """What `unevaluatedProperties` leaves to a schema, or more; None: nothing."""
     parts = [contents_of(part) for part in node.parts]
     if any(each.covers_all for each in parts):
@@ -84,7 +84,7 @@ def evaluated_at_least(node: Node, unevaluated: Node) -> Contents | None:
     return _merged(node, parts, unevaluated)
 
 
-def _contents_with_unevaluated(node: Node) -> Contents | None:
+def _contents_with_unevaluated(node: Node) -> ContentModel | None:
     """What it grants of properties that no schema for the value lists, in whatever branch."""
     if "unevaluatedProperties" not in node.own or node.is_alone:
         return None
@@ -100,10 +100,10 @@ def _is_evaluated_inside(nodes: list[Node]) -> bool:
     return any("unevaluatedProperties" in each.own for each in nodes[1:])
 
 
-def _merged(node: Node, parts: list[Contents], rest: Node) -> Contents:
+def _merged(node: Node, parts: list[ContentModel], rest: Node) -> ContentModel:
     properties = {name: value for each in parts for name, value in each.properties.items()}
     patterns = {pattern: value for each in parts for pattern, value in each.patterns.items()}
-    return Contents(node, properties, patterns, rest, "unevaluatedProperties", True)
+    return ContentModel(node, properties, patterns, rest, "unevaluatedProperties", True)
 
 
 def _evaluating(node: Node) -> list[Node] | None:

@@ -3,8 +3,8 @@
 from collections import defaultdict
 
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Json
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Json
 
 KEYWORDS = ("dependencies", "dependentRequired", "dependentSchemas")
 

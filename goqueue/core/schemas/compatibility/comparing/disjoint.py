@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from goqueue.core.schemas.compatibility.comparing.contents import contents_of
-from goqueue.core.schemas.compatibility.reading.nodes import Members, Node
-from goqueue.core.schemas.compatibility.reading.values import key_of
+from goqueue.core.schemas.compatibility.nodes.node import Node, UnionMembers
+from goqueue.core.schemas.compatibility.nodes.values import key_of
 
 DEPTH_MAX = 4
 EFFORT_MAX = 500
@@ -31,7 +31,7 @@ def _are_disjoint(one: Node, other: Node, depth: int, effort: list[int]) -> bool
     return common == {"object"} and _have_other_properties(one, other, depth - 1, effort)
 
 
-def _are_all_disjoint(union: Members, other: Node, depth: int, effort: list[int]) -> bool:
+def _are_all_disjoint(union: UnionMembers, other: Node, depth: int, effort: list[int]) -> bool:
     return all(_are_disjoint(union[place], other, depth, effort) for place in range(len(union)))
 
 

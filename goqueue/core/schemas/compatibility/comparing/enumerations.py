@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.values import Json, key_of
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.values import Json, key_of
 
 KEYED_AT_ONCE = 200
 """Values that are looked at before others get their turn."""

@@ -1,21 +1,17 @@
 """Where nothing but equality will do: for keywords whose changes cannot be judged."""
 
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
-from goqueue.core.schemas.compatibility.reading.documents import Resource
-from goqueue.core.schemas.compatibility.reading.keywords import (
-    IGNORED,
-    LIST_KEYWORDS,
-    MAP_KEYWORDS,
-    SCHEMA_KEYWORDS,
-)
-from goqueue.core.schemas.compatibility.reading.nodes import REFERENCES, Node, Side
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json, key_of
+from goqueue.core.schemas.compatibility.nodes.node import REFERENCES, Node, Side
+from goqueue.core.schemas.compatibility.nodes.shapes import IGNORED
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, Json, key_of
+from goqueue.core.schemas.reading.documents import Place
+from goqueue.core.schemas.reading.keywords import HOLDS_SCHEMAS
 
 CONDITIONS = ("if", "then", "else")
-_Place: TypeAlias = tuple[Json, Resource]
+_BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
+_At: TypeAlias = tuple[Json, Place]
 
 
 def is_equal(one: Node, other: Node, *, is_inside: bool) -> Steps[bool]:
@@ -51,8 +47,8 @@ def unknown_keywords(comparison: Comparison) -> Steps[None]:
         yield None
 
 
-def _are_different(old: Json | Absent, new: Json | Absent) -> bool:
-    return isinstance(old, Absent) or isinstance(new, Absent) or key_of(old) != key_of(new)
+def _are_different(old: Json | Absence, new: Json | Absence) -> bool:
+    return isinstance(old, Absence) or isinstance(new, Absence) or key_of(old) != key_of(new)
 
 
 def _means_the_same(one: Side, other: Side, keyword: str) -> Steps[bool]:
@@ -60,8 +56,8 @@ def _means_the_same(one: Side, other: Side, keyword: str) -> Steps[bool]:
     return keyword not in REFERENCES or (yield from is_same(one.root(), other.root()))
 
 
-def refuse_change(comparison: Comparison, keyword: str, old: Json | Absent, new: Json | Absent) -> None:
-    kind = "ADDED" if isinstance(old, Absent) else "REMOVED" if isinstance(new, Absent) else "CHANGED"
+def refuse_change(comparison: Comparison, keyword: str, old: Json | Absence, new: Json | Absence) -> None:
+    kind = "ADDED" if isinstance(old, Absence) else "REMOVED" if isinstance(new, Absence) else "CHANGED"
     comparison.refuse(f"{type_of_keyword(keyword)}_{kind}", *([keyword] if keyword else []), old=old, new=new)
 
 
@@ -73,7 +69,7 @@ def type_of_keyword(keyword: str) -> str:
 
 def is_same(one: Node, other: Node) -> Steps[bool]:
     """Both say the same in the same words, references followed and annotations apart."""
-    waiting: list[tuple[_Place, _Place]] = [((one.value, one.resource), (other.value, other.resource))]
+    waiting: list[tuple[_At, _At]] = [((one.value, one.place), (other.value, other.place))]
     seen = set[tuple[int, int]]()
     while waiting:
         first, second = waiting.pop()
@@ -89,38 +85,37 @@ def is_same(one: Node, other: Node) -> Steps[bool]:
     return True
 
 
-def _pairs(one: Side, first: _Place, other: Side, second: _Place) -> list[tuple[_Place, _Place]] | None:
+def _pairs(one: Side, first: _At, other: Side, second: _At) -> list[tuple[_At, _At]] | None:
     """What has to be the same for these to be the same; None: they are not."""
-    (old, around_old), (new, around_new) = first, second
+    (old, old_place), (new, new_place) = first, second
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return [] if key_of(old) == key_of(new) else None
-    inner_old = around_old.document.resource_of(old, around_old)
-    inner_new = around_new.document.resource_of(new, around_new)
-    values = list(_values(old, new))
-    if old.keys() - IGNORED != new.keys() - IGNORED or inner_old.draft != inner_new.draft or None in values:
+    if old.keys() - IGNORED != new.keys() - IGNORED or old_place.document.draft != new_place.document.draft:
         return None
-    pairs = [((each[0], inner_old), (each[1], inner_new)) for each in values if each is not None]
-    for keyword in REFERENCES:
-        targets = one.target(old, keyword, inner_old), other.target(new, keyword, inner_new)
+    pairs = list[tuple[_At, _At]]()
+    for keyword in old.keys() - IGNORED:
+        if not _is_alike(keyword, old[keyword], new[keyword]):
+            return None
+        inner = zip(_schemas_at(keyword, old[keyword]), _schemas_at(keyword, new[keyword]), strict=True)
+        pairs += [((a, one.place_of(a, old_place)), (b, other.place_of(b, new_place))) for a, b in inner]
+        targets = one.target(keyword, old_place), other.target(keyword, new_place)
         if targets[0] is not None and targets[1] is not None:
             pairs.append((targets[0], targets[1]))
     return pairs
 
 
-def _values(old: dict[str, Json], new: dict[str, Json]) -> Iterator[tuple[Json, Json] | None]:
-    for keyword in old.keys() - IGNORED & new.keys():
-        yield from _values_of(keyword, old[keyword], new[keyword])
+def _is_alike(keyword: str, old: Json, new: Json) -> bool:
+    """All but the schemas within."""
+    if keyword not in HOLDS_SCHEMAS:
+        return key_of(old) == key_of(new)
+    if isinstance(old, dict) and isinstance(new, dict) and keyword in _BY_NAME:
+        return old.keys() == new.keys()
+    return type(old) is type(new) and (not isinstance(old, list) or len(old) == len(new))
 
 
-def _values_of(keyword: str, old: Json, new: Json) -> Iterator[tuple[Json, Json] | None]:
-    """Pairs of schemas; None: the two differ."""
-    if keyword in MAP_KEYWORDS and isinstance(old, dict) and isinstance(new, dict):
-        yield from ((old[name], new[name]) for name in old.keys() & new.keys())
-        yield from () if old.keys() == new.keys() else (None,)
-    elif keyword in LIST_KEYWORDS and isinstance(old, list) and isinstance(new, list):
-        yield from zip(old, new, strict=False)
-        yield from () if len(old) == len(new) else (None,)
-    elif keyword in SCHEMA_KEYWORDS:
-        yield old, new
-    elif key_of(old) != key_of(new):
-        yield None
+def _schemas_at(keyword: str, value: Json) -> list[Json]:
+    if keyword not in HOLDS_SCHEMAS:
+        return []
+    if isinstance(value, dict) and keyword in _BY_NAME:
+        return [value[name] for name in sorted(value)]
+    return value if isinstance(value, list) else [value]

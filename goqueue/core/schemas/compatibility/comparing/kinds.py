@@ -1,8 +1,8 @@
 """The types of values."""
 
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.typesets import EVERYTHING, NUMBERS, types_named
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.typesets import EVERYTHING, NUMBERS, types_named
 
 
 def compare_types(comparison: Comparison) -> bool:

@@ -5,10 +5,17 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison
-from goqueue.core.schemas.compatibility.reading.keywords import Draft
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.typesets import NUMBERS
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json, Number, is_multiple, is_number
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.typesets import NUMBERS
+from goqueue.core.schemas.compatibility.nodes.values import (
+    ABSENT,
+    Absence,
+    Json,
+    Number,
+    is_multiple,
+    is_number,
+)
+from goqueue.core.schemas.reading.drafts import Draft
 
 SimpleRule: TypeAlias = Callable[[Comparison, str], None]
 _STRINGS, _ARRAYS, _OBJECTS = frozenset({"string"}), frozenset({"array"}), frozenset({"object"})
@@ -52,7 +59,7 @@ _EXCLUSIVE = frozenset({"exclusiveMaximum", "exclusiveMinimum"})
 def limit_of(node: Node, keyword: str) -> Number | None:
     """In the words of newer drafts: in draft 4 `exclusiveMaximum` says true of `maximum`."""
     value: Json = node.own.get(keyword)
-    if node.resource.draft is Draft.DRAFT_4 and (beside := LIMITS[keyword].beside):
+    if node.draft is Draft.DRAFT_4 and (beside := LIMITS[keyword].beside):
         is_exclusive = node.own.get(keyword if keyword in _EXCLUSIVE else beside) is True
         value = node.own.get(beside if keyword in _EXCLUSIVE else keyword)
         return value if is_number(value) and is_exclusive == (keyword in _EXCLUSIVE) else None
@@ -86,7 +93,7 @@ def _grants(writer: Node, keyword: str, new: Number) -> bool:
     return other is not None and rule.is_at_most(other, new) and (other != new or keyword not in _EXCLUSIVE)
 
 
-def _shown(number: Number | None) -> Json | Absent:
+def _shown(number: Number | None) -> Json | Absence:
     return ABSENT if number is None else number
 
 

@@ -6,14 +6,14 @@ property may have any value in what was written, although the schema does not na
 
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
 from goqueue.core.schemas.compatibility.comparing.contents import (
-    Contents,
+    ContentModel,
     all_contents_of,
     contents_of,
     evaluated_at_least,
 )
 from goqueue.core.schemas.compatibility.comparing.equality import is_equal, is_same
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Json
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Json
 
 CHEAP_AT_ONCE = 32
 """Properties that are passed over before others get their turn."""
@@ -61,7 +61,7 @@ def _required(node: Node) -> set[str]:
 # Properties that the reader lists
 
 
-def _kept(comparison: Comparison, reader: Contents, writer: list[Contents], name: str) -> Steps[None]:
+def _kept(comparison: Comparison, reader: ContentModel, writer: list[ContentModel], name: str) -> Steps[None]:
     """Both list it. One of the schemas that the writer has for it has to be read."""
     new = reader.node.child(reader.properties[name])
     found = yield from _best(new, [old for contents in writer for old in contents.of(name)])
@@ -81,7 +81,7 @@ def _best(reader: Node, writers: list[Node]) -> Steps[Comparison]:
 
 
 def _added(
-    comparison: Comparison, reader: Contents, writer: list[Contents], name: str, was_required: bool
+    comparison: Comparison, reader: ContentModel, writer: list[ContentModel], name: str, was_required: bool
 ) -> Steps[None]:
     value = reader.properties[name]
     granted = [old for contents in writer for old in contents.of(name)]
@@ -114,7 +114,7 @@ def _added_to_open(comparison: Comparison, new: Node, name: str, kind: str) -> N
 
 
 def _added_to_partially_open(
-    comparison: Comparison, reader: Contents, granted: list[Node], name: str
+    comparison: Comparison, reader: ContentModel, granted: list[Node], name: str
 ) -> Steps[None]:
     value = reader.properties[name]
     part = yield from _best(reader.node.child(value), granted)
@@ -131,7 +131,7 @@ def _added_to_partially_open(
 
 
 def _requirements(
-    comparison: Comparison, reader: Contents, writer: list[Contents], required: set[str]
+    comparison: Comparison, reader: ContentModel, writer: list[ContentModel], required: set[str]
 ) -> Steps[None]:
     old, new = (list(node.own.get("required", ())) for node in (comparison.writer, comparison.reader))
     known, kept = {name for each in writer for name in each.properties}, set(map(str, new))
@@ -152,7 +152,7 @@ def _requirements(
             yield None
 
 
-def _patterns(comparison: Comparison, reader: Contents, writer: list[Contents]) -> Steps[None]:
+def _patterns(comparison: Comparison, reader: ContentModel, writer: list[ContentModel]) -> Steps[None]:
     """They have to be the same, in one part of the writer's schema."""
     if not reader.patterns and not writer[0].patterns:
         return
@@ -164,7 +164,7 @@ def _patterns(comparison: Comparison, reader: Contents, writer: list[Contents]) 
     comparison.refuse(f"PATTERN_PROPERTIES_{kind}", "patternProperties", old=old, new=new)
 
 
-def _has_equal(reader: Contents, writer: Contents) -> Steps[bool]:
+def _has_equal(reader: ContentModel, writer: ContentModel) -> Steps[bool]:
     for pattern, value in reader.patterns.items():
         old = writer.node.child(writer.patterns[pattern])
         if not (yield from is_equal(reader.node.child(value), old, is_inside=True)):
@@ -175,7 +175,7 @@ def _has_equal(reader: Contents, writer: Contents) -> Steps[bool]:
 # Properties that the reader does not list
 
 
-def _others(comparison: Comparison, reader: Contents, writer: list[Contents]) -> Steps[None]:
+def _others(comparison: Comparison, reader: ContentModel, writer: list[ContentModel]) -> Steps[None]:
     for place, contents in enumerate(writer):
         for count, name in enumerate(contents.properties):
             if name not in reader.properties and not any(name in each.properties for each in writer[:place]):
@@ -185,7 +185,7 @@ def _others(comparison: Comparison, reader: Contents, writer: list[Contents]) ->
     yield from _rest(comparison, reader, writer)
 
 
-def _removed(comparison: Comparison, reader: Contents, writer: list[Contents], name: str) -> Steps[None]:
+def _removed(comparison: Comparison, reader: ContentModel, writer: list[ContentModel], name: str) -> Steps[None]:
     granted = [old for contents in writer for old in contents.of(name)]
     accepting = [] if reader.rest is None else [reader.rest]
     if reader.is_matched(name):
@@ -203,7 +203,7 @@ def _removed(comparison: Comparison, reader: Contents, writer: list[Contents], n
         yield from _removed_from_partially_open(comparison, accepting, granted, name)
 
 
-def _granted_unless_matched(reader: Contents, writer: list[Contents], name: str) -> list[Node]:
+def _granted_unless_matched(reader: ContentModel, writer: list[ContentModel], name: str) -> list[Node]:
     """What the writer says of the rest, where it is unknown whether a pattern matches; the reader has it too."""
     said = [each for each in writer if each.is_matched(name) is None and name not in each.properties]
     return [each.rest for each in said if each.rest is not None and each.patterns.keys() <= reader.patterns.keys()]
@@ -223,7 +223,7 @@ def _removed_from_partially_open(
     add(type_, "properties", name, old=granted[0].value, new=accepting[0].value)
 
 
-def _rest(comparison: Comparison, reader: Contents, writer: list[Contents]) -> Steps[None]:
+def _rest(comparison: Comparison, reader: ContentModel, writer: list[ContentModel]) -> Steps[None]:
     """All that neither side lists. One part of the writer's schema has to keep it within what the reader takes."""
     keyword = reader.rest_keyword if reader.rest is not None else writer[0].rest_keyword
     name = "UNEVALUATED_PROPERTIES" if keyword == "unevaluatedProperties" else "ADDITIONAL_PROPERTIES"

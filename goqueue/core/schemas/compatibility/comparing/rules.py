@@ -27,9 +27,9 @@ from goqueue.core.schemas.compatibility.comparing.unions import (
     read_of_union,
     union,
 )
-from goqueue.core.schemas.compatibility.reading.keywords import ANNOTATIONS
-from goqueue.core.schemas.compatibility.reading.nodes import Node
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, key_of
+from goqueue.core.schemas.compatibility.nodes.node import Node
+from goqueue.core.schemas.compatibility.nodes.shapes import ANNOTATIONS
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, key_of
 
 
 def compare(comparison: Comparison) -> Steps[None]:
@@ -52,7 +52,7 @@ def compare_with_annotations(comparison: Comparison) -> Steps[None]:
     old, new = comparison.writer, comparison.reader
     for keyword in sorted({*ANNOTATIONS, "$id"}):
         values = old.get(keyword), new.get(keyword)
-        if any(not isinstance(each, Absent) for each in values) and _are_different(*values):
+        if any(not isinstance(each, Absence) for each in values) and _are_different(*values):
             type_ = f"{type_of_keyword(keyword.removeprefix('$'))}_CHANGED"
             comparison.note(type_, keyword, old=values[0], new=values[1])
     yield from compare(comparison)
@@ -132,9 +132,9 @@ def negation(comparison: Comparison) -> Steps[None]:
     """What is excluded is compared the other way round: the reader may exclude less."""
     reader, writer = comparison.reader, comparison.writer
     old, new = writer.own.get("not", ABSENT), reader.own.get("not", ABSENT)
-    if isinstance(new, Absent):
+    if isinstance(new, Absence):
         comparison.note("NOT_TYPE_NARROWED", "not", old=old)
-    elif isinstance(old, Absent):
+    elif isinstance(old, Absence):
         comparison.refuse("NOT_TYPE_EXTENDED", "not", new=new)
     elif not (yield from compared(writer.child(old), reader.child(new))).is_compatible:
         comparison.refuse("NOT_TYPE_EXTENDED", "not", old=old, new=new)

@@ -7,11 +7,11 @@ was added or changed must not take values of the others, or they, once accepted,
 from goqueue.core.schemas.compatibility.comparing.comparison import Comparison, Steps, compared
 from goqueue.core.schemas.compatibility.comparing.disjoint import are_disjoint
 from goqueue.core.schemas.compatibility.comparing.matching import matched
-from goqueue.core.schemas.compatibility.reading.nodes import Members, Node, Path
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json
+from goqueue.core.schemas.compatibility.nodes.node import Node, Path, UnionMembers
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, Json
 
 
-def read_of_union(comparison: Comparison, union: Members) -> Steps[None]:
+def read_of_union(comparison: Comparison, union: UnionMembers) -> Steps[None]:
     """The writer's schema is nothing but a union, the reader's has none: it has to read each member."""
     count, parts = 0, list[Comparison]()
     for place in range(len(union)):
@@ -50,7 +50,7 @@ def is_read_by_members(comparison: Comparison) -> Steps[bool]:
 # Unions of the reader
 
 
-def union(comparison: Comparison, members: Members) -> Steps[None]:
+def union(comparison: Comparison, members: UnionMembers) -> Steps[None]:
     writer = comparison.writer
     groups = [each for each in writer.all_unions if _may_become(each, members)]
     if not writer.all_unions and writer.by_type is not None:
@@ -72,7 +72,7 @@ def union(comparison: Comparison, members: Members) -> Steps[None]:
         yield from _refuse_union(comparison, members)
 
 
-def _may_become(old: Members, new: Members) -> bool:
+def _may_become(old: UnionMembers, new: UnionMembers) -> bool:
     return new.keyword in (old.keyword, "anyOf")
 
 
@@ -81,7 +81,7 @@ def _adopt(comparison: Comparison, trial: Comparison) -> None:
     comparison.parts += trial.parts
 
 
-def _whole_is_read(comparison: Comparison, members: Members) -> Steps[bool]:
+def _whole_is_read(comparison: Comparison, members: UnionMembers) -> Steps[bool]:
     """Whether one member reads the writer's schema as a whole."""
     for place in range(len(members)):
         if comparison.writer.is_only_union and not members[place].all_unions:
@@ -94,7 +94,7 @@ def _whole_is_read(comparison: Comparison, members: Members) -> Steps[bool]:
     return False
 
 
-def _refuse_union(comparison: Comparison, members: Members) -> Steps[None]:
+def _refuse_union(comparison: Comparison, members: UnionMembers) -> Steps[None]:
     writer, reading, parts = comparison.writer, None, list[tuple[Path, Comparison]]()
     for place in range(len(members)):
         part = yield from compared(members[place], writer)
@@ -109,11 +109,11 @@ def _refuse_union(comparison: Comparison, members: Members) -> Steps[None]:
         _explain(comparison, parts)
 
 
-def _is_apart(writer: Node, members: Members, but: int) -> bool:
+def _is_apart(writer: Node, members: UnionMembers, but: int) -> bool:
     return all(are_disjoint(writer, members[place]) for place in range(len(members)) if place != but)
 
 
-def _matched_union(comparison: Comparison, old: Members, new: Members) -> Steps[None]:
+def _matched_union(comparison: Comparison, old: UnionMembers, new: UnionMembers) -> Steps[None]:
     def fits(place: int, partner: int) -> Steps[bool]:
         return (yield from compared(new[partner], old[place])).is_compatible
 
@@ -134,7 +134,7 @@ def _matched_union(comparison: Comparison, old: Members, new: Members) -> Steps[
         yield from _overlaps(comparison, old, new, pairs)
 
 
-def _unmatched(comparison: Comparison, old: Members, new: Members, pairs: dict[int, int]) -> Steps[None]:
+def _unmatched(comparison: Comparison, old: UnionMembers, new: UnionMembers, pairs: dict[int, int]) -> Steps[None]:
     """What keeps a member from being read, by the one in its place."""
     free = [partner for partner in range(len(new)) if partner not in pairs.values()]
     for place in range(len(old)):
@@ -144,7 +144,7 @@ def _unmatched(comparison: Comparison, old: Members, new: Members, pairs: dict[i
             comparison.include(new.path(partner), (yield from compared(new[partner], old[place])))
 
 
-def _overlaps(comparison: Comparison, old: Members, new: Members, pairs: dict[int, int]) -> Steps[None]:
+def _overlaps(comparison: Comparison, old: UnionMembers, new: UnionMembers, pairs: dict[int, int]) -> Steps[None]:
     by_partner = {partner: place for place, partner in pairs.items()}
     for partner in range(len(new)):
         place = by_partner.get(partner)
@@ -157,7 +157,7 @@ def _overlaps(comparison: Comparison, old: Members, new: Members, pairs: dict[in
                 break
 
 
-def refuse_overlap(comparison: Comparison, old: Members, new: Members, partner: int) -> None:
+def refuse_overlap(comparison: Comparison, old: UnionMembers, new: UnionMembers, partner: int) -> None:
     place = new.path(partner)
     comparison.refuse("SUM_TYPE_MEMBERS_OVERLAP", *place, old=old.shown, new=new.values[partner])
 
@@ -205,5 +205,5 @@ def _is_single(node: Node) -> bool:
     return len(node.conjuncts) == 1
 
 
-def _all_of(node: Node) -> Json | Absent:
+def _all_of(node: Node) -> Json | Absence:
     return node.combined.get("allOf", ABSENT)

@@ -1,27 +1,17 @@
 """The keywords of JSON Schema: which draft has which, what their values look like, and what never matters."""
 
 from collections.abc import Mapping
-from decimal import Decimal
-from enum import IntEnum
 
-from goqueue.core.schemas.compatibility.reading.values import Json
+from goqueue.core.schemas.compatibility.nodes.values import Json
+from goqueue.core.schemas.reading.drafts import Draft
 
-
-class Draft(IntEnum):
-    DRAFT_4 = 4
-    DRAFT_6 = 6
-    DRAFT_7 = 7
-    DRAFT_2019_09 = 2019
-    DRAFT_2020_12 = 2020
+_ORDER = tuple(Draft)
 
 
-DRAFTS: Mapping[str, Draft] = {
-    "json-schema.org/draft-04/schema": Draft.DRAFT_4,
-    "json-schema.org/draft-06/schema": Draft.DRAFT_6,
-    "json-schema.org/draft-07/schema": Draft.DRAFT_7,
-    "json-schema.org/draft/2019-09/schema": Draft.DRAFT_2019_09,
-    "json-schema.org/draft/2020-12/schema": Draft.DRAFT_2020_12,
-}
+def is_since(draft: Draft, first: Draft) -> bool:
+    """Whether the draft is this one, or newer."""
+    return _ORDER.index(draft) >= _ORDER.index(first)
+
 
 ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "$comment", "format", "deprecated", "readOnly", "writeOnly"}
@@ -42,7 +32,7 @@ IDENTIFIERS = frozenset(
 )
 IGNORED = ANNOTATIONS | IDENTIFIERS
 
-_NUMBER = (int, Decimal)
+_NUMBER = (int, float)
 _SCHEMA = (dict, bool)
 SHAPES: Mapping[str, tuple[type, ...]] = {
     "type": (str, list),
@@ -111,26 +101,11 @@ _KNOWN: Mapping[Draft, Mapping[str, tuple[type, ...]]] = {
     draft: {
         keyword: shape
         for keyword, shape in SHAPES.items()
-        if _SINCE.get(keyword, Draft.DRAFT_4) <= draft
+        if is_since(draft, _SINCE.get(keyword, Draft.DRAFT_4))
         and not (keyword == "$recursiveRef" and draft is not Draft.DRAFT_2019_09)
     }
     for draft in Draft
 }
-
-SCHEMA_KEYWORDS = frozenset(keyword for keyword, shape in SHAPES.items() if shape == _SCHEMA) | {"items"}
-"""Their value is a schema; that of `items` may be several."""
-LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
-MAP_KEYWORDS = frozenset(
-    {"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}
-)
-"""Names and their schemas. A dependency may be an array of names, too."""
-
-
-def draft_of(schema: Json, otherwise: Draft) -> Draft:
-    uri = schema.get("$schema") if isinstance(schema, dict) else None
-    if not isinstance(uri, str):
-        return otherwise
-    return DRAFTS.get(uri.removesuffix("#").partition("://")[2], otherwise)
 
 
 def constraining(schema: Mapping[str, Json], draft: Draft) -> tuple[dict[str, Json], dict[str, Json]]:

@@ -1,9 +1,8 @@
 """The types of JSON as sets: numbers are integers and fractions, so that `integer` is a part of `number`."""
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 
-from goqueue.core.schemas.compatibility.reading.values import Json
+from goqueue.core.schemas.compatibility.nodes.values import Json
 
 _TYPES: Mapping[str, frozenset[str]] = {
     "null": frozenset({"null"}),
@@ -19,7 +18,7 @@ NUMBERS = _TYPES["number"]
 _CLASSES: Mapping[type, str] = {
     bool: "boolean",
     int: "integer",
-    Decimal: "fraction",
+    float: "fraction",
     str: "string",
     list: "array",
     dict: "object",
@@ -28,7 +27,7 @@ _CLASSES: Mapping[type, str] = {
 
 
 def types_named(names: str | list[Json]) -> frozenset[str]:
-    """Of the keyword `type`. A name that does not exist means no type."""
+    """What the keyword `type` says. A name that does not exist means no type."""
     if isinstance(names, str):
         return _TYPES.get(names, frozenset())
     return frozenset[str]().union(*(_TYPES.get(name, frozenset()) for name in names if isinstance(name, str)))

@@ -5,15 +5,16 @@ it, and its unions (`anyOf`, `oneOf`). A schema that only refers, or only has a 
 Everything is made when it is asked for, and kept: a schema may have 20,000 parts.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from goqueue.core.schemas.compatibility.reading.documents import Document, Resource
-from goqueue.core.schemas.compatibility.reading.keywords import IGNORED, Draft, constraining
-from goqueue.core.schemas.compatibility.reading.typesets import EVERYTHING, types_named, types_of_values
-from goqueue.core.schemas.compatibility.reading.values import ABSENT, Absent, Json
+from goqueue.core.schemas.compatibility.nodes.shapes import IGNORED, constraining
+from goqueue.core.schemas.compatibility.nodes.typesets import EVERYTHING, types_named, types_of_values
+from goqueue.core.schemas.compatibility.nodes.values import ABSENT, Absence, Json
+from goqueue.core.schemas.reading.documents import Documents, Place
+from goqueue.core.schemas.reading.drafts import Draft
+from goqueue.core.schemas.schema import ResolvedSchema
 from goqueue.errors import InvalidSchema
 
 PARTS_MAX = 32
@@ -23,6 +24,8 @@ TYPES_EFFORT, TYPES_DEPTH = 100, 8
 VALUES_TYPED_MAX = 500
 REFERENCES_MAX = 200
 """Limit of the schemas that do nothing but refer to the next one."""
+
+OPENED_AT_ONCE = 500
 
 GROUPS = ("allOf", "anyOf", "oneOf")
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -35,75 +38,80 @@ Path: TypeAlias = tuple[str, ...]
 class Side:
     """One of the two schemas, with all its nodes."""
 
-    document: Document
-    dynamic_anchors: Counter[str]
+    documents: Documents
+    places: dict[int, Place] = field(default_factory=dict)
+    """By the identity of the schema that is there."""
+    definitions: set[tuple[str, str | int]] = field(default_factory=set)
+    """Keywords of a document that hold what references lead to, whatever they are called."""
     nodes: dict[int, "Node"] = field(default_factory=dict)
-    _true: "Node | None" = None
-    _false: "Node | None" = None
 
     def root(self) -> "Node":
-        return self.node(self.document.root.root, self.document.root)
+        return self.node(self.documents.main.root, self.documents.places[0])
 
-    def node(self, value: Json, around: Resource) -> "Node":
+    def node(self, value: Json, around: Place) -> "Node":
         """The node of a schema that lies in `around`."""
-        if isinstance(value, bool):
-            return self.constant(value)
         node = self.nodes.get(id(value))
         if node is None:
             node = self.nodes[id(value)] = self._behind(value, around)
         return node
 
-    def constant(self, value: bool) -> "Node":
-        if self._true is None or self._false is None:
-            self._true, self._false = (Node(self, each, self.document.root) for each in (True, False))
-        return self._true if value else self._false
-
-    def _behind(self, value: Json, around: Resource) -> "Node":
-        for schema, resource in self.chain(value, around):
-            last = schema, resource
-        schema, resource = last
-        if isinstance(schema, bool) or self.next(schema, resource) is not None:
-            return self.constant(schema is not False)  # a circle of references refuses nothing
-        node = self.nodes.get(id(schema)) or Node(self, schema, resource)
+    def _behind(self, value: Json, around: Place) -> "Node":
+        for step in self.chain(value, around):
+            schema, place = step
+        if self.next(schema, place) is not None:
+            schema = True  # a circle of references refuses nothing
+        node = self.nodes.get(id(schema)) or Node(self, schema, place)
         self.nodes[id(schema)] = node
         return node
 
-    def chain(self, value: Json, around: Resource) -> Iterator[tuple[Json, Resource]]:
+    def chain(self, value: Json, around: Place) -> Iterator[tuple[Json, Place]]:
         """The schema, and what it stands for: through references and single members, up to a circle."""
         seen = set[int]()
-        step: tuple[Json, Resource] | None = (value, around.document.resource_of(value, around))
-        while step is not None and (id(step[0]) not in seen or isinstance(step[0], bool)):
+        step: tuple[Json, Place] | None = (value, self.place_of(value, around))
+        while step is not None and id(step[0]) not in seen:
             seen.add(id(step[0]))
             _check_length(len(seen))
             yield step
             step = self.next(*step)
 
-    def next(self, schema: Json, resource: Resource) -> tuple[Json, Resource] | None:
+    def place_of(self, value: Json, around: Place) -> Place:
+        return self.places.get(id(value), around)
+
+    def next(self, schema: Json, place: Place) -> tuple[Json, Place] | None:
         """What a schema stands for that has nothing else to say."""
         if not isinstance(schema, dict):
             return None
-        if "$ref" in schema and resource.draft <= Draft.DRAFT_7:
-            return self.target(schema, "$ref", resource)
+        if place.stands_alone:
+            return self.target("$ref", place)
         said = [keyword for keyword in schema if keyword not in IGNORED]
         if len(said) != 1 or said[0] not in _COMBINING:
             return None
         if said[0] in REFERENCES:
-            return self.target(schema, said[0], resource)
+            return self.target(said[0], place)
         members = schema[said[0]]
         if not isinstance(members, list) or len(members) != 1:
             return None
-        return members[0], resource.document.resource_of(members[0], resource)
+        return members[0], self.place_of(members[0], place)
 
-    def target(self, schema: Mapping[str, Json], keyword: str, resource: Resource) -> tuple[Json, Resource] | None:
-        reference = schema.get(keyword)
-        if not isinstance(reference, str) or (keyword != "$ref" and self.is_dynamic(keyword, reference)):
-            return None
-        return resource.document.found(reference, resource)
+    def target(self, keyword: str, place: Place) -> tuple[Json, Place] | None:
+        """What the schema there refers to; None: that depends on the way of a value to it."""
+        target = place.refs.get(keyword)
+        is_known = target is not None and (keyword == "$ref" or all(each is target for each in place.others))
+        return (target.schema, target) if target is not None and is_known else None
 
-    def is_dynamic(self, keyword: str, reference: str) -> bool:
-        """Whether what it refers to depends on the way that led there."""
-        name = reference.partition("#")[2] if keyword == "$dynamicRef" else ""
-        return self.dynamic_anchors[name] > 1
+
+def opened(schema: ResolvedSchema) -> Generator[None, None, Side]:
+    side = Side(Documents())
+    yield from side.documents.load(schema)
+    yield from side.documents.resolve()
+    for number, place in enumerate(side.documents.places):
+        if not isinstance(place.schema, bool):
+            side.places[id(place.schema)] = place
+        if place.child is None and place.steps:
+            side.definitions.add((place.document.uri, place.steps[0]))
+        if number % OPENED_AT_ONCE == 0:
+            yield
+    return side
 
 
 def _check_length(count: int) -> None:
@@ -121,7 +129,7 @@ class Conjunct:
     path: Path
     side: Side
     value: Json
-    around: Resource
+    around: Place
 
     @property
     def node(self) -> "Node":
@@ -129,7 +137,7 @@ class Conjunct:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class UnionMembers:
     """The members of a union, or of `allOf`."""
 
     node: "Node"
@@ -151,8 +159,8 @@ class Members:
 
 
 class Node:
-    def __init__(self, side: Side, value: Json, resource: Resource) -> None:
-        self.side, self.value, self.resource = side, value, resource
+    def __init__(self, side: Side, value: Json, place: Place) -> None:
+        self.side, self.value, self.place = side, value, place
         self.is_false = value is False
         self.own: dict[str, Json] = {}
         """The keywords that constrain, without those that combine schemas."""
@@ -163,33 +171,37 @@ class Node:
         self._parts: list[Node] | None = None
         self._types: frozenset[str] | None = None
         self._bare: Node | None = None
-        self._by_type: Members | None = None
+        self._by_type: UnionMembers | None = None
+
+    @property
+    def draft(self) -> Draft:
+        return self.place.document.draft
 
     def _sort(self, value: Json) -> None:
         if isinstance(value, dict):
-            self.own, self.unknown = constraining(value, self.resource.draft)
-        if "$ref" in self.own and self.resource.draft <= Draft.DRAFT_7:
+            self.own, self.unknown = constraining(value, self.draft)
+        if "$ref" in self.own and self.place.stands_alone:
             self.own = {"$ref": self.own["$ref"]}
             self.unknown = {}
-        if value is self.resource.document.root.root:
-            for keyword in self.resource.document.definitions:
-                self.unknown.pop(keyword, None)
+        if value is self.place.document.root:
+            uri, definitions = self.place.document.uri, self.side.definitions
+            self.unknown = {name: each for name, each in self.unknown.items() if (uri, name) not in definitions}
         for keyword in [each for each in self.own if each in _COMBINING]:
             self._put_aside(keyword, self.own.pop(keyword))
 
     def _put_aside(self, keyword: str, value: Json) -> None:
-        is_found = keyword in GROUPS or self.side.target({keyword: value}, keyword, self.resource) is not None
-        if not value or not is_found:
+        is_known = keyword in GROUPS or self.side.target(keyword, self.place) is not None
+        if not value or not is_known:
             self.unknown[keyword] = value
         else:
             self.combined[keyword] = value
 
     def child(self, value: Json) -> "Node":
-        return self.side.node(value, self.resource)
+        return self.side.node(value, self.place)
 
     def has_default(self, value: Json) -> bool:
         """Whether a schema within this one, or one that it refers to, says a default."""
-        chain = self.side.chain(value, self.resource)
+        chain = self.side.chain(value, self.place)
         return any(isinstance(schema, dict) and "default" in schema for schema, _ in chain)
 
     @property
@@ -215,19 +227,19 @@ class Node:
     def _made_conjuncts(self) -> Iterator[Conjunct]:
         for keyword in REFERENCES:
             if keyword in self.combined:
-                target = self.side.target(self.combined, keyword, self.resource)
+                target = self.side.target(keyword, self.place)
                 assert target is not None
                 yield Conjunct((), self.side, *target)
         for keyword in GROUPS:
             values = self.combined.get(keyword, ())
             if keyword == "allOf" or len(values) == 1:
                 for place, value in enumerate(values):
-                    yield Conjunct((keyword, str(place)), self.side, value, self.resource)
+                    yield Conjunct((keyword, str(place)), self.side, value, self.place)
 
     @property
-    def unions(self) -> list[Members]:
+    def unions(self) -> list[UnionMembers]:
         groups = [(keyword, self.combined.get(keyword, ())) for keyword in ("anyOf", "oneOf")]
-        return [Members(self, keyword, values) for keyword, values in groups if len(values) > 1]
+        return [UnionMembers(self, keyword, values) for keyword, values in groups if len(values) > 1]
 
     @property
     def parts(self) -> list["Node"]:
@@ -241,7 +253,7 @@ class Node:
         return self._parts
 
     @property
-    def all_unions(self) -> list[Members]:
+    def all_unions(self) -> list[UnionMembers]:
         return [union for part in self.parts for union in part.unions]
 
     @property
@@ -271,7 +283,7 @@ class Node:
         values = self.own.get("enum", ())
         return types & types_of_values(values) if 0 < len(values) <= VALUES_TYPED_MAX else types
 
-    def _types_of(self, union: Members, effort: list[int], depth: int) -> frozenset[str]:
+    def _types_of(self, union: UnionMembers, effort: list[int], depth: int) -> frozenset[str]:
         if len(union) > effort[0]:
             return EVERYTHING
         return frozenset[str]().union(*(union[place]._types_within(effort, depth) for place in range(len(union))))
@@ -282,17 +294,17 @@ class Node:
         if not self.combined:
             return self
         if self._bare is None:
-            self._bare = Node(self.side, {**self.own, **self.unknown}, self.resource)
+            self._bare = Node(self.side, {**self.own, **self.unknown}, self.place)
         return self._bare
 
     @property
-    def by_type(self) -> Members | None:
+    def by_type(self) -> UnionMembers | None:
         """An array of types is a union, too: one of schemas that differ in their type."""
         types = self.own.get("type")
         if self._by_type is None and isinstance(types, list) and len(types) > 1:
-            self._by_type = Members(self, "type", [{**self.value, "type": each} for each in types])
+            self._by_type = UnionMembers(self, "type", [{**self.value, "type": each} for each in types])
         return self._by_type
 
-    def get(self, keyword: str) -> Json | Absent:
+    def get(self, keyword: str) -> Json | Absence:
         """The keyword's value as it was written."""
         return self.value.get(keyword, ABSENT) if isinstance(self.value, dict) else ABSENT

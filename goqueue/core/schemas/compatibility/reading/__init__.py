@@ -1,1 +1,0 @@
-"""A schema as it is compared: parsed, with its references found, and without what never matters."""
