@@ -521,8 +521,8 @@ class SparkNotReady(GoQueueError):
 
 
 class HandlerCannotRun(GoQueueError):
-    """A worker's handler cannot handle any message: it takes no message, or is for another event loop. Correct the
-    handler, or use the worker of its event loop."""
+    """A worker's handler cannot handle any message: it takes no message, is for another event loop, or cannot
+    import what it needs. Correct the handler, or use the worker of its event loop."""
 
     code = "handler_cannot_run"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goqueue.core.schemas.compatibility.check import findings
-from goqueue.core.schemas.text import finished
 from goqueue.core.schemas.schema import ResolvedSchema
+from goqueue.core.schemas.text import finished
 
 PAGE = Path(__file__).parents[1] / "docs" / "schema-compatibility.md"
 BEGIN, END = "<!-- examples: written by python -m tests.schemapage -->", "<!-- end of examples -->"

@@ -25,6 +25,11 @@ def program(page: Path) -> str:
 
 
 PROGRAMS = {str(page.relative_to(ROOT)): program(page) for page in PAGES if program(page)}
+FIRST_PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("client", "workers", "delays", "recipes", "migrating", "protocol")),
+]
+"""What a newcomer tries."""
 OF_SPARK = [name for name in PROGRAMS if Path(name).name.startswith("spark")]
 """They run within the tests of Spark, in their session."""
 
@@ -45,15 +50,15 @@ def broker(tmp_path: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-@pytest.mark.parametrize("page", [name for name in PROGRAMS if name not in OF_SPARK])
+@pytest.mark.parametrize("page", [name for name in PROGRAMS if name not in (*OF_SPARK, *FIRST_PAGES)])
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path, broker: str) -> None:
     run(page, tmp_path, broker)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/protocol.md"])
-def test_the_examples_that_a_newcomer_tries_run_again(page: str, tmp_path: Path, broker: str) -> None:
-    run(page, tmp_path, broker)
-    run(page, tmp_path, broker)
+def test_the_examples_of_the_first_pages_run_one_after_the_other_and_again(tmp_path: Path, broker: str) -> None:
+    """A newcomer has one broker, tries one page after the other, and some of them twice."""
+    for page in (*FIRST_PAGES, "docs/groups.md", "docs/priorities.md", *FIRST_PAGES):
+        run(page, tmp_path, broker)
 
 
 def run(page: str, folder: Path, broker: str) -> None:
@@ -62,7 +67,7 @@ def run(page: str, folder: Path, broker: str) -> None:
     done = subprocess.run(
         [sys.executable, script], cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{page}: {done.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,6 +1,6 @@
 """`goqueue dlq`: lists dead letters with their state and reason, sends them back, and dismisses them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -29,12 +29,11 @@ from goqueue.client.letters import (
     Dismissed,
     Redriven,
 )
-from goqueue.core.names import DEAD_LETTER_SUFFIX, dead_letter_topic
+from goqueue.core.names import DEAD_LETTER_SUFFIX
 from goqueue.errors import GoQueueError, StorageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 SHOWN = 20
-NO_LETTERS = "there are no dead letters"
 DOUBTFUL = (
     "the broker lost what it knew of some dead letters: they show as waiting, and may have been sent back or "
     "dismissed before"
@@ -137,6 +136,7 @@ def show(topic: str, remaining: bool, count: int, broker: BrokerAddress, output:
 @dlq.command(short_help="Send dead letters back, each once.")
 @click.argument("topic")
 @which_options
+@click.option("--all", "is_all", is_flag=True, help="All that wait, as without a choice.")
 @click.option("--to", metavar="TOPIC", help="To another topic.")
 @click.option("--all-groups", is_flag=True, help="For all groups, not only the one that gave them up.")
 @click.option("--count", "max_messages", type=click.IntRange(min=1), metavar="N", help="So many at most.")
@@ -146,14 +146,23 @@ def show(topic: str, remaining: bool, count: int, broker: BrokerAddress, output:
 @broker_options
 @output_option
 def redrive(
-    topic: str, offsets: Sequence[int], dry_run: bool, broker: BrokerAddress, output: str, **wanted: Any
+    *,
+    topic: str,
+    offsets: Sequence[int],
+    is_all: bool,
+    dry_run: bool,
+    broker: BrokerAddress,
+    output: str,
+    **wanted: Any,
 ) -> None:
     """Send waiting dead letters back, each once.
 
     All of a topic, or those that fit all that is given.
     """
+    if is_all and _are_chosen(offsets, wanted):
+        raise click.UsageError("--all is without a choice; leave out --all, or what chooses")
     chosen = {"offsets": offsets or None, "dry_run": dry_run, **wanted}
-    done = ask(broker, lambda client: _redrive(client, topic, chosen))
+    done = ask(broker, lambda client: client.redrive(topic, **chosen))
     fields = {"topic": topic, "redriven": done.redriven, **_done_fields(done), "dry_run": dry_run}
     what = f"{counted(done.redriven, 'dead letter')} {'would be ' if dry_run else ''}sent back"
     say(output, fields, f"{what}, {_rest(done)}")
@@ -174,14 +183,17 @@ def dismiss(topic: str, is_all: bool, dry_run: bool, broker: BrokerAddress, outp
     Those that fit all that is given. They stay in the log, and no redrive sends them back without --again.
     """
     offsets = wanted.pop("offsets")
-    is_chosen = bool(offsets) or any(wanted[name] is not None for name in ("group", "partition", "reason"))
-    if is_chosen == is_all:
+    if _are_chosen(offsets, wanted) == is_all:
         raise click.UsageError("say which: --group, --partition, --offset, --reason, or --all for all that wait")
     chosen = {"offsets": offsets or None, "dry_run": dry_run, **wanted}
-    done = ask(broker, lambda client: _dismiss(client, topic, chosen))
+    done = ask(broker, lambda client: client.dismiss(topic, **chosen))
     fields = {"topic": topic, "dismissed": done.dismissed, **_done_fields(done), "dry_run": dry_run}
     what = f"{counted(done.dismissed, 'dead letter')} {'would be ' if dry_run else ''}dismissed"
     say(output, fields, f"{what}, {_rest(done)}")
+
+
+def _are_chosen(offsets: Sequence[int], wanted: Mapping[str, Any]) -> bool:
+    return bool(offsets) or any(wanted[name] is not None for name in ("group", "partition", "reason"))
 
 
 def _done_fields(done: Redriven | Dismissed) -> dict[str, Any]:
@@ -202,7 +214,7 @@ async def _counts(client: Client) -> list[tuple[str, DeadLetterCounts | GoQueueE
     """For each topic with dead letters its name and their numbers, or why they cannot be counted."""
     letters = sorted(each.name for each in await client.topics() if each.name.endswith(DEAD_LETTER_SUFFIX))
     names = [name.removesuffix(DEAD_LETTER_SUFFIX) for name in letters]
-    return [(name, await _count(client, name)) for name in names]
+    return [(name, await _count(client, name)) for name in names if not name.endswith(DEAD_LETTER_SUFFIX)]
 
 
 async def _count(client: Client, name: str) -> DeadLetterCounts | GoQueueError:
@@ -236,26 +248,6 @@ def _count_row(name: str, counts: DeadLetterCounts | GoQueueError) -> list[str]:
 
 async def _letters(client: Client, topic: str, wanted: dict[str, Any]) -> DeadLetterPage:
     return await client.dead_letters(topic, **wanted)
-
-
-async def _redrive(client: Client, topic: str, chosen: dict[str, Any]) -> Redriven:
-    if not await _has_some(client, topic):
-        return Redriven(0, 0, why=NO_LETTERS)
-    return await client.redrive(topic, **chosen)
-
-
-async def _dismiss(client: Client, topic: str, chosen: dict[str, Any]) -> Dismissed:
-    if not await _has_some(client, topic):
-        return Dismissed(0, 0, why=NO_LETTERS)
-    return await client.dismiss(topic, **chosen)
-
-
-async def _has_some(client: Client, topic: str) -> bool:
-    """The first dead letter creates the dead-letter topic; `UnknownTopic` when the topic itself is missing, too."""
-    names = {each.name for each in await client.topics()}
-    if dead_letter_topic(topic) not in names:
-        await client.topic(topic)
-    return dead_letter_topic(topic) in names
 
 
 def _letter_fields(letter: DeadLetter) -> dict[str, Any]:

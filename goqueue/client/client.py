@@ -65,7 +65,7 @@ from goqueue.client.schemas.source import AnyReference, AnySchema, RegisteredSch
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.streaming.outside import commit_from_outside
 from goqueue.core.health import Health
-from goqueue.core.names import check_group_name, check_publishable, check_topic_name
+from goqueue.core.names import check_group_name, check_letters_of, check_publishable, check_topic_name
 from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed
@@ -544,7 +544,7 @@ class Client(Connected):
 
     async def count_dead_letters(self, topic: str) -> DeadLetterCounts:
         """How many dead letters of a topic wait, were sent back, and were dismissed."""
-        request = letter_wire.CountLetters(check_publishable(topic))
+        request = letter_wire.CountLetters(check_letters_of(topic))
         counted = await self.call(request, letter_wire.LettersCounted)
         if not counted.partitions:  # the first dead letter creates their topic; or there is no such topic at all
             await self.topic(topic)

@@ -17,7 +17,7 @@ from goqueue.client.link.topics import Topic
 from goqueue.client.reading.message import Message, append_time_of
 from goqueue.core.groups.deadletter import Story
 from goqueue.core.groups.redrive import LetterChoice
-from goqueue.core.names import check_group_name, check_publishable, dead_letter_topic
+from goqueue.core.names import check_group_name, check_letters_of, check_publishable, dead_letter_topic
 from goqueue.errors import UnknownPartition, UnknownTopic
 from goqueue.net.wire import letters as wire
 from goqueue.net.wire.fields import LIST_COUNT_MAX, PROSE_SIZE_MAX
@@ -136,7 +136,7 @@ def redriving(
     if to is not None and all_groups is True:
         raise refusal("a redrive goes to another topic or to all groups of this one; give to or all_groups")
     return wire.Redrive(
-        check_publishable(topic),
+        check_letters_of(topic),
         *_selection(**which),
         None if to is None else check_publishable(to),
         check_flag("all_groups", all_groups),
@@ -151,7 +151,7 @@ def dismissing(
     topic: object, *, note: object, max_messages: object, dry_run: object, **which: object
 ) -> wire.Dismiss:
     return wire.Dismiss(
-        check_publishable(topic),
+        check_letters_of(topic),
         *_selection(**which),
         check_text("note", note, PROSE_SIZE_MAX),
         None if max_messages is None else check_whole("max_messages", max_messages, 0, COUNT_MAX),
@@ -200,7 +200,7 @@ def wanted_letters(topic: object, *, state: object, **which: object) -> Wanted:
         raise refusal(f'state={state!r} must be "waiting", "redriven" or "dismissed"')
     group, partition, offsets, reason = _selection(**which)
     choice = LetterChoice(group, None if offsets is None else frozenset(offsets), reason)
-    return Wanted(check_publishable(topic), choice, partition, None if state is None else str(state))
+    return Wanted(check_letters_of(topic), choice, partition, None if state is None else str(state))
 
 
 class LetterAsker(Protocol):

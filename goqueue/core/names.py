@@ -48,6 +48,17 @@ def check_publishable(name: object) -> str:
     return _checked(name, "topic", NAME_LENGTH_MAX + room, by_broker=False)
 
 
+def check_letters_of(name: object) -> str:
+    """The name of a topic whose dead letters are asked for. A dead-letter topic has none: it holds another's."""
+    topic = check_publishable(name)
+    if _is_dead_letter(topic):
+        raise InvalidName(
+            f"topic {topic} holds dead letters, and has none itself; give the topic that they come from, "
+            f"{topic.removesuffix(DEAD_LETTER_SUFFIX)}"
+        )
+    return topic
+
+
 def check_group_name(name: object, *, by_broker: bool = False) -> str:
     return _checked(name, "group", NAME_LENGTH_MAX, by_broker)
 

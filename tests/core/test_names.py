@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from goqueue.core.names import (
     NAME_LENGTH_MAX,
     check_group_name,
+    check_letters_of,
     check_publishable,
     check_topic_name,
     dead_letter_topic,
@@ -89,6 +90,12 @@ def test_the_longest_topic_can_have_its_dead_letters() -> None:
         check_topic_name(name)
     with pytest.raises(InvalidName):
         check_topic_name("n" + name, by_broker=True)
+
+
+def test_dead_letters_are_asked_for_by_the_topic_that_they_come_from() -> None:
+    assert check_letters_of(LONGEST) == LONGEST
+    with pytest.raises(InvalidName, match=r"give the topic that they come from, orders$"):
+        check_letters_of("orders.dlq")
 
 
 @given(st.text(max_size=210) | st.text(ALLOWED, max_size=210))

@@ -48,6 +48,7 @@ from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redri
 from goqueue.core.groups.redrive import (
     LetterChoice,
     LetterCounts,
+    PassedLetters,
     Receivers,
     RedriveChoice,
     destination_in,
@@ -121,6 +122,8 @@ class Redriver:
 
     async def _redrive_all(self, wanted: RedriveDeadLetters) -> LettersDecided:
         letters = await self._letters(wanted.topic, wanted.partition)
+        if letters is None:
+            return self._nothing_there()
         if wanted.to is not None:
             await self._check_target(letters.name, wanted.to)
         with self._alone(wanted.topic, letters.name):
@@ -128,12 +131,21 @@ class Redriver:
 
     async def _dismiss_all(self, wanted: DismissDeadLetters) -> LettersDecided:
         letters = await self._letters(wanted.topic, wanted.partition)
+        if letters is None:
+            return self._nothing_there()
         with self._alone(wanted.topic, letters.name):
             return await self._decide(letters, wanted.partition, self._dismissal_round(wanted))
 
-    async def _letters(self, topic: str, partition: int | None) -> TopicOutline:
+    def _nothing_there(self) -> LettersDecided:
+        return LettersDecided(0, 0, 0, 0, why_none(PassedLetters(), LetterCounts(), self._clock.now()))
+
+    async def _letters(self, topic: str, partition: int | None) -> TopicOutline | None:
+        """None: the first dead letter of the topic has yet to come."""
         name = dead_letter_topic(topic)
-        letters = await self._topic(name, f"topic {topic} has no dead letters")
+        letters = await outline_of(self._topics, name)
+        if letters is None:
+            await self._topic(topic, f"there is no topic {topic}")
+            return None
         if partition is not None and partition >= letters.partitions:
             raise UnknownPartition(f"topic {name} has partitions 0 to {letters.partitions - 1}")
         return letters

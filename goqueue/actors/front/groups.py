@@ -39,7 +39,7 @@ from goqueue.core.groups.start import check_reset, check_start
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.groups.views import DescribedGroup, DescribedPartition, MemberState, OwnedPartition
 from goqueue.core.ledger.damage import check_skip
-from goqueue.core.names import check_group_name, check_publishable
+from goqueue.core.names import check_group_name, check_letters_of
 from goqueue.core.why.rules import explain
 from goqueue.core.why.words import counted
 from goqueue.errors import (
@@ -280,7 +280,7 @@ def _one_at_a_time(session: BrokerSession) -> Iterator[None]:
 
 async def count_letters(session: BrokerSession, request: letter_wire.CountLetters) -> letter_wire.LettersCounted:
     """One at a time on a connection, as with descriptions: where a log has gaps, it is read."""
-    check_publishable(request.topic)
+    check_letters_of(request.topic)
     async with session.describing:
         found = await session.broker.dead_letters.call(CountDeadLetters(request.topic))
     return letter_wire.LettersCounted(tuple(map(_count, found)))
@@ -298,7 +298,7 @@ def _count(counts: LetterCounts) -> letter_wire.LetterCount:
 
 
 async def find_decisions(session: BrokerSession, request: letter_wire.FindDecisions) -> letter_wire.LetterDecisions:
-    check_publishable(request.topic)
+    check_letters_of(request.topic)
     last = request.first + request.count_max - 1
     async with session.describing:
         asked = FindLetterDecisions(request.topic, request.partition, request.first, last)

@@ -90,7 +90,9 @@ class Appending:
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
         if self.admission.checks_records:
             self.admission.check_records(records_in(batch), batch.record_count)
-        await self._validation.check(batch, self.admission)
+        schemas = self._validation.schemas()
+        if schemas is not None and self.admission.validates:
+            await self._validation.check(batch, schemas, self.admission)
         ids = ids_in(records_in(batch), batch.record_count) if batch.attributes & HOLDS_IDS else ()
         self._arrived.append(Arrival(batch, message.acks, reply, ids))
 

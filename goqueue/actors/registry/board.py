@@ -32,7 +32,6 @@ class SchemaBoard:
         self._topics: dict[str, TopicSchemas] = {}
         self._compiled = CompiledSchemas()
         self._subjects: dict[SubjectKey, SubjectSchemas] = {}
-        self._compiled = CompiledSchemas()
 
     def of(self, topic: str) -> TopicSchemas | None:
         """The schemas of a topic; None when it has none."""

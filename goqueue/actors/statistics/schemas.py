@@ -1,4 +1,4 @@
-"""A broker's counters of the schema registry and of the validation of messages."""
+"""A broker's counters of the schema registry, and of the validation of messages."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +16,14 @@ SCHEMA_COUNTERS = {
     "schemas.accepted": "keys and values that fit their schemas, since the start",
     "schemas.refused": "those that do not, whose messages were refused",
     "schemas.warned": "those that do not, whose messages were accepted (`schema_validation=warn`)",
+}
+REGISTRY_COUNTERS = {
+    "schemas": "how many different ones the registry has",
+    "schemas.subjects": "that have versions",
+    "schemas.versions": "of all subjects, those that are not deleted",
+    "schemas.deleted_versions": "those that are softly deleted",
+    "schemas.size": "of the texts of all schemas, in characters",
+    "schemas.registrations.RESULT": "since the start: `new`, `existing`, or the code of a refusal",
 }
 
 

@@ -18,7 +18,7 @@ from goqueue.actors.runtime.reports import ChildReport, Fate
 from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts, DelaySeries
 from goqueue.actors.statistics.groups import GROUP_COUNTERS, LANE_COUNTERS, GroupCounts, GroupSeries
 from goqueue.actors.statistics.refusallog import RefusalLog
-from goqueue.actors.statistics.schemas import SCHEMA_COUNTERS, SchemaCounts, SchemaSeries
+from goqueue.actors.statistics.schemas import REGISTRY_COUNTERS, SCHEMA_COUNTERS, SchemaCounts, SchemaSeries
 from goqueue.actors.statistics.traffic import FetchCounts, FetchSeries, publish_times
 from goqueue.core.counters import CountsT, LabelledCounters
 from goqueue.core.health import STALL_MEMORY_SECONDS, STALL_SECONDS
@@ -61,7 +61,7 @@ COUNTERS = {
     **GROUP_COUNTERS,
     **LANE_COUNTERS,
     **DELAY_COUNTERS,
-    **SCHEMA_COUNTERS,
+    **REGISTRY_COUNTERS,
     **SCHEMA_COUNTERS,
     "logs.bytes": "all segments of all partitions",
     "damaged.ranges": "of offsets that could not be read when they were last looked at",

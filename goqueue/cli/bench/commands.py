@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from goqueue.cli.bench.consuming import consume_all
 from goqueue.cli.bench.delay import measure_delays
 from goqueue.cli.bench.times import Times, histogram
 from goqueue.cli.bench.work import (
@@ -26,6 +27,7 @@ from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, Column, acks_option, output_option, printable, write_json, write_table
 from goqueue.cli.program.progress import Bar, progress_bar
 from goqueue.client.client import Client
+from goqueue.client.consuming.receiving import MESSAGES_MAX
 from goqueue.types import Acks
 
 DURABILITY = {
@@ -138,6 +140,29 @@ async def _read(client: Client, bar: Bar, topic: str, published: Load | None) ->
     if published is not None and count != published.count:
         raise click.ClickException(f"{published.count:,} messages were published and {count:,} read back")
     return {"messages": count, **_rates(count, size, cost)}
+
+
+@bench.command(short_help="Show how fast a group takes and acks messages.")
+@load_options
+@click.option(
+    "--receive", "at_once", type=click.IntRange(1, MESSAGES_MAX), default=500, show_default=True, help="At a time."
+)
+@broker_options
+@output_option
+def consume(*, load: Load, partitions: int, keep: bool, at_once: int, broker: BrokerAddress, output: str) -> None:
+    """Publish messages, let one consumer of a group take and ack them all, and show how fast that was."""
+
+    async def work(client: Client, bar: Bar) -> Fields:
+        bar.begin(2 * load.count)
+        async with topic_of_its_own(client, partitions, keep=keep) as topic:
+            await PublishLoad(client, topic, load, bar.advance).run()
+            cost = await consume_all(
+                client, topic, count=load.count, value=bytes(load.size), at_once=at_once, advance=bar.advance
+            )
+        setting = _setting("consume", topic, partitions, load, keep)
+        return {**setting, "receive": at_once, **_rates(load.count, load.count * load.size, cost)}
+
+    _show(_measured(broker, work), output)
 
 
 @bench.command(short_help="Show how long single messages take at a fixed rate.")

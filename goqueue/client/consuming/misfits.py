@@ -47,13 +47,15 @@ class Misfits:
         return fitting
 
     async def _reject(self, reason: str, messages: Sequence[Any]) -> None:
-        first = messages[0]
-        place = f"{first.topic}/{first.partition}: {len(messages)} messages from offset {first.offset} on"
+        count, first = len(messages), messages[0]
+        place = f"{first.topic}/{first.partition} offset {first.offset}" + (
+            f" and {count - 1} more" if count > 1 else ""
+        )
         try:
             (await self._settling.say(Word(Action.REJECT, None, reason), portions_of(messages))).check()
-            logger.warning("%s were rejected: %s", place, reason)
+            logger.warning("%s: rejected, %s", place, reason)
         except GoQueueError as error:
-            logger.warning("%s could not be rejected and come again: %s", place, error.message)
+            logger.warning("%s: cannot be rejected now, and comes again: %s", place, error.message)
         finally:
             self._under_way -= 1
             self._has_ended.set()

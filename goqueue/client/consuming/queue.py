@@ -281,13 +281,16 @@ class QueueConsumer(Consumer):
         """They can never succeed: to the dead-letter topic, now."""
         await self._say(Word(Action.REJECT, None, checked_reason(reason)), messages)
 
+    def is_final(self, error: BaseException) -> bool:
+        """Whether its messages are not tried again after this error."""
+        retry = self._options.retry
+        return retry is not None and retry.is_final(error)
+
     async def fail(self, messages: Settled, error: BaseException) -> None:
         """They failed with this error: nack with it as the reason, or reject if `never_for` of `retry` names it."""
         if not isinstance(error, BaseException):
             raise InvalidMessage(f"{error!r} is no exception; give the one that was caught, or nack with a reason")
-        retry = self._options.retry
-        is_final = retry is not None and retry.is_final(error)
-        settle = self.reject if is_final else self.nack
+        settle = self.reject if self.is_final(error) else self.nack
         await settle(messages, reason=reason_of(error))
 
     async def release(self, messages: Settled) -> None:

@@ -76,8 +76,12 @@ class ModelCodec:
 
     def __init__(self, kind: Any) -> None:
         self.name = name_of(kind)
-        self._adapter = _adapter_of(kind)
+        self._adapter = adapter = _adapter_of(kind)
         self._kind = kind
+        # The methods of the adapter are several layers above these.
+        self._checked = adapter.validator.validate_python
+        self._read = adapter.validator.validate_json
+        self._write = adapter.serializer.to_json
 
     @property
     def source(self) -> SchemaSource:
@@ -86,8 +90,7 @@ class ModelCodec:
     def encode(self, value: Any) -> bytes:
         """Compact JSON. What pydantic would only warn of is refused: a field of another type than it declares."""
         try:
-            checked = self._adapter.validate_python(value, strict=True)
-            return self._adapter.dump_json(checked, by_alias=True, warnings="error")
+            return self._write(self._checked(value, strict=True), by_alias=True, warnings="error")
         except ValidationError as error:
             fault = _faults_in(error)
         except PydanticSerializationError as error:
@@ -96,7 +99,7 @@ class ModelCodec:
 
     def decode(self, data: bytes) -> Any:
         try:
-            return self._adapter.validate_json(data)
+            return self._read(data)
         except ValidationError as error:
             fault = _faults_in(error)
         except Exception as error:  # of a validator of the program's own

@@ -7,7 +7,7 @@ from goqueue.client.link.arguments import check_flag
 from goqueue.client.schemas.codec import codec_of
 from goqueue.client.schemas.registry import SchemaQuestions
 from goqueue.client.schemas.source import AnySchema, RegisteredSchema
-from goqueue.core.schemas.validation.framing import SCHEMA_ID_HEADER
+from goqueue.core.schemas.validation.framing import SCHEMA_ID_HEADER, header_of
 from goqueue.errors import Closed, InvalidMessage, PublishFailed, SchemaMisfit, UnknownSchema, UnknownSubject
 
 
@@ -34,7 +34,7 @@ class Outgoing:
     async def begin(self, questions: SchemaQuestions) -> None:
         """Register the schema, or see that it is there."""
         self._schema = found = await (self._registered(questions) if self._registers else self._found(questions))
-        self._headers = {SCHEMA_ID_HEADER: b"%d" % found.id}
+        self._headers = header_of(found.id)
 
     async def _registered(self, questions: SchemaQuestions) -> RegisteredSchema:
         registered, _ = await questions.register(self.subject, self._codec.source)

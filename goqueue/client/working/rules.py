@@ -26,11 +26,11 @@ from goqueue.client.consuming.delivery import LeasedMessage
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.consuming.supply import Supply
 from goqueue.client.working.handlers import Handlers, RunHandlers
-from goqueue.client.working.runnable import foreign, is_foreign
+from goqueue.client.working.runnable import why_it_cannot_run
 from goqueue.client.working.settling import PAUSE_SECONDS, is_open, log_failure, place_of, tell_failure
 from goqueue.core.receiving.pace import HELD_SECONDS_MAX, Pace
 from goqueue.core.receiving.slowdown import PAUSE_MAX, Slowdown
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, HandlerCannotRun
 from goqueue.nursery import PlainNursery
 
 logger = logging.getLogger("goqueue.worker")
@@ -180,8 +180,10 @@ class Workload:
         self._note_end(message)
 
     def raised(self, message: LeasedMessage, error: BaseException) -> None:
-        if not self._handled and is_foreign(error):
-            self._give_up(error)
+        may_be_of_the_message = bool(self._handled) or self._consumer.is_final(error)
+        cause = None if may_be_of_the_message else why_it_cannot_run(error)
+        if cause is not None:
+            self._give_up(cause, error)
             return
         self._failed += 1
         log_failure(message, error)
@@ -189,14 +191,14 @@ class Workload:
             self._slow_down()
         self._tasks.start_soon(self._tell_failure, message, error)
 
-    def _give_up(self, error: BaseException) -> None:
+    def _give_up(self, cause: HandlerCannotRun, error: BaseException) -> None:
         """The worker ends, and gives all messages back, uncounted. Those that ran beside it have the same error."""
         if not self._has_given_up:
             self._has_given_up = True
-            self._tasks.start_soon(self._raise_foreign, error)
+            self._tasks.start_soon(self._raise, cause, error)
 
-    async def _raise_foreign(self, error: BaseException) -> None:
-        raise foreign(error) from error
+    async def _raise(self, cause: HandlerCannotRun, error: BaseException) -> None:
+        raise cause from error
 
     def _slow_down(self) -> None:
         logger.warning(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from goqueue.core.groups.deadletter import Story
 from goqueue.core.ledger.deadletters import Destination
-from goqueue.core.names import check_group_name, check_publishable
+from goqueue.core.names import check_group_name, check_letters_of, check_publishable
 from goqueue.core.why.words import counted, listed, span, verb
 from goqueue.errors import ProtocolError
 from goqueue.types import Microseconds, Offset
@@ -30,7 +30,7 @@ def check_redrive(
 
 
 def check_dismissal(topic: str, group: str | None) -> None:
-    check_publishable(topic)
+    check_letters_of(topic)
     if group is not None:
         check_group_name(group)
 
@@ -130,8 +130,12 @@ class LetterCounts:
         )
 
     @property
+    def decided(self) -> int:
+        return self.redriven + self.dismissed
+
+    @property
     def total(self) -> int:
-        return self.waiting + self.redriven + self.dismissed
+        return self.waiting + self.decided
 
 
 def latest(one: Microseconds | None, other: Microseconds | None) -> Microseconds | None:
@@ -161,7 +165,9 @@ def why_none(passed: PassedLetters, there: LetterCounts, now: Microseconds) -> s
     looked_at = passed.counts.total()
     if looked_at:
         reasons = "; ".join(_reason(why, passed.counts[why], passed.groups) for why in Passed if passed.counts[why])
-        return f"{counted(looked_at, 'dead letter')} {verb(looked_at, 'was', 'were')} looked at: {reasons}"
+        leaves_some = there.decided and looked_at <= there.waiting
+        others = f"; others were not: {_decided(there, now)}" if leaves_some else ""
+        return f"{counted(looked_at, 'dead letter')} {verb(looked_at, 'was', 'were')} looked at: {reasons}{others}"
     if not there.total:
         return "there are no dead letters"
     return f"no dead letter waits: {_decided(there, now)}" if not there.waiting else "none was asked for"

@@ -14,6 +14,8 @@ so every schema can be resolved as long as it is kept.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -37,6 +39,8 @@ KeyT = TypeVar("KeyT")
 
 LATEST = 0
 """In the place of a version: the newest one."""
+USES_SEEN_MAX = 100
+"""Limit of the versions with one schema that are looked at for one that is not deleted."""
 GONE_MAX = 10_000
 """Limit of the subjects that are remembered for their numbers alone."""
 ID_MAX = 2**31 - 1
@@ -67,6 +71,9 @@ class SchemaRegistry:
         self._versions = self._deleted_versions = self._size = 0
         self._given = OffsetSet()
         self._floor = 0
+        self._listed: tuple[Subject, ...] | None = None
+        self._live_subjects: int | None = None
+        """These two are remembered from one change to the next, for those who look often."""
         self.own = NONE_OWN
         """The settings that were set for the registry."""
 
@@ -117,24 +124,34 @@ class SchemaRegistry:
         """The versions that have this schema, by subject and number."""
         self.schema(schema_id)
         found = (self._subjects[key].versions[number] for key, number in self._uses[schema_id])
-        return sorted((each for each in found if deleted or not each.is_deleted), key=_place)
+        return sorted((each for each in found if deleted or not each.is_deleted), key=_PLACE)
 
     def use_of(self, schema_id: SchemaId, subject: str | None = None) -> SchemaVersion:
-        """A version that has this schema: of this subject if it has one, and not deleted if there is such."""
-        key = None if subject is None else canonical(subject)
-        return min(self.uses(schema_id), key=lambda each: (canonical(each.subject) != key, each.is_deleted))
+        """A version that has this schema: of this subject if it has one, and not deleted if there is such. Many
+        subjects may have it, and those who read messages ask often."""
+        self.schema(schema_id)
+        hinted = None if subject is None else self.find(subject)
+        own = None if hinted is None else _own_use(hinted, schema_id)
+        if own is not None:
+            return own
+        found = [
+            self._subjects[key].versions[number] for key, number in islice(self._uses[schema_id], USES_SEEN_MAX)
+        ]
+        return next((each for each in found if not each.is_deleted), found[0])
 
     def referrers(self, subject: str, number: VersionNumber) -> list[SchemaVersion]:
         """The versions whose schemas refer to this one, also those that are softly deleted."""
         ids = self._referrers.get((canonical(subject), number), {})
-        return sorted((use for schema_id in ids for use in self.uses(schema_id)), key=_place)
+        return sorted((use for schema_id in ids for use in self.uses(schema_id)), key=_PLACE)
 
     # Subjects
 
     def __iter__(self) -> Iterator[Subject]:
         """Every subject that has versions, in order of name."""
-        listed = [subject for subject in self._subjects.values() if subject.versions]
-        return iter(sorted(listed, key=lambda each: each.name))
+        if self._listed is None:
+            listed = [subject for subject in self._subjects.values() if subject.versions]
+            self._listed = tuple(sorted(listed, key=attrgetter("name")))
+        return iter(self._listed)
 
     def find(self, name: str) -> Subject | None:
         """The subject, should it have versions."""
@@ -163,7 +180,7 @@ class SchemaRegistry:
         return self._floor + 1 if known is None else known.next_version
 
     def own_settings(self, name: str | None) -> OwnSettings:
-        """Of a subject, or those set for the registry."""
+        """Those of a subject, or those that were set for the registry."""
         if name is None:
             return self.own
         known = self._subjects.get(canonical(name))
@@ -185,9 +202,10 @@ class SchemaRegistry:
         return len(self._subjects) - len(self._gone)
 
     def counts(self) -> RegistrySize:
-        subjects = sum(1 for each in self._subjects.values() if each.newest is not None)
+        if self._live_subjects is None:
+            self._live_subjects = sum(1 for each in self._subjects.values() if each.newest is not None)
         live = self._versions - self._deleted_versions
-        return RegistrySize(subjects, live, self._deleted_versions, len(self._schemas), self._size)
+        return RegistrySize(self._live_subjects, live, self._deleted_versions, len(self._schemas), self._size)
 
     @property
     def total_versions(self) -> int:
@@ -208,6 +226,7 @@ class SchemaRegistry:
             raise UnknownFormat(
                 f"kind {kind!r:.100} of the schema registry is unknown; start a goqueue that knows it"
             )
+        self._listed = self._live_subjects = None
         try:
             return _APPLIED[kind](self, fields)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -317,7 +336,7 @@ class SchemaRegistry:
         return []
 
     def _lost(self, fields: RegistryEntry) -> list[SubjectKey]:
-        """So many ids and versions may have been given, and nobody knows which."""
+        """This number of ids and versions may have been given, and nobody knows which."""
         count, last = int(fields["count"]), self.next_id - 1
         end = min(ID_MAX, max(last + count, int(fields.get("ids", 0))))
         if end > last:
@@ -386,8 +405,11 @@ _APPLIED: dict[str, Callable[[SchemaRegistry, RegistryEntry], list[SubjectKey]]]
 }
 
 
-def _place(version: SchemaVersion) -> tuple[str, VersionNumber]:
-    return version.subject, version.version
+_PLACE = attrgetter("subject", "version")
+
+
+def _own_use(subject: Subject, schema_id: SchemaId) -> SchemaVersion | None:
+    return subject.version_of((schema_id,)) or subject.version_of((schema_id,), deleted=True)
 
 
 def _drop(index: dict[KeyT, dict[SchemaId, None]], key: KeyT, schema_id: SchemaId) -> None:

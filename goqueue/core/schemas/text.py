@@ -48,7 +48,7 @@ class SchemaContent:
 
     schema: Schema
     digest: bytes
-    """Of the JSON with its members in order, and all that belongs to it."""
+    """The digest of the JSON with its members in order, and of all that belongs to it."""
     normal: bytes
     """The same of its normal form: members and references sorted."""
 

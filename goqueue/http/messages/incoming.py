@@ -4,9 +4,10 @@ Most messages are a value, or a key and a value, as text: these are gathered wit
 become a chunk of their own. A message that is wrong in itself is refused alone, and the others go on.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import orjson
 
@@ -31,6 +32,8 @@ FIELDS = (
 KNOWN_FIELDS = frozenset({*FIELDS, *OTHER_NAMES})
 HEADERS_MAX = 16_384
 """Limit of the headers of a message, before they are looked at; more never fit into their size."""
+LARGE_NUMBER = re.compile(rb"(?:^|[:,\[])-?\d(?:\.\d+)?e\+?(?:19|[2-9]\d|\d{3})(?=[,\]}]|$)")
+"""As whole numbers beyond 64 bits look when they were rounded."""
 AT_ONCE = 100
 """Messages that are read before others may run. Those that are refused take the longest."""
 VALUE_FIELDS, KEY_FIELDS = ("value", "value_base64", "value_json"), ("key", "key_base64")
@@ -79,6 +82,8 @@ class GatheredMessages:
     portions: dict[int, PartitionPortion]
     refused: dict[int, GoQueueError]
     """The messages that are wrong in themselves, by place."""
+    may_be_rounded: bool
+    """A value in JSON has a number beyond 64 bits. A whole one was rounded when it was parsed."""
 
 
 class MessageGathering:
@@ -89,8 +94,10 @@ class MessageGathering:
     ) -> None:
         """`name`: the messages are `name/0`, `name/1` … unless they have ids of their own; here they begin with
         `first`. So that a repeat is noticed, those without a key go where the name says."""
+        self._arguments = now, partitioner, name, first
         self._now = now
         self._partitioner = partitioner
+        self._may_be_rounded = False
         self._name = None if name is None else name.encode()
         self._first = first
         self._keyless = (
@@ -100,6 +107,9 @@ class MessageGathering:
         self._portions: dict[int, PartitionPortion] = {}
         self._refused: dict[int, GoQueueError] = {}
 
+    def anew(self) -> "MessageGathering":
+        return MessageGathering(*self._arguments)
+
     async def gather(self, messages: Sequence[Any]) -> GatheredMessages:
         slices = Slices()
         for begin in range(0, len(messages), AT_ONCE):
@@ -108,25 +118,31 @@ class MessageGathering:
         return self.gathered(len(messages))
 
     def _gather(self, messages: Sequence[Any], begin: int, end: int) -> None:
-        partitions, keyless = self._partitioner.partitions, self._keyless
+        """No function for each plain message but that which keeps it: most of a request is this."""
+        partitions, keyless, portions = self._partitioner.partitions, self._keyless, self._portions
+        is_named, name = self._name is not None, None
         for place in range(begin, end):
             message = messages[place]
             if type(message) is dict and type(value := message.get("value")) is str:
-                count = len(message)
-                if count == 1:
-                    self._portion(keyless).add(place, value.encode(), None, self._name_at(place))
-                    continue
+                count, number, key = len(message), keyless, None
                 if count == 2 and type(text := message.get("key")) is str and len(text) * 4 <= KEY_SIZE_MAX:
                     key = text.encode()
                     number = partition_of_key(key, partitions) if key else keyless
-                    self._portion(number).add(place, value.encode(), key, self._name_at(place))
+                if count == 1 or key is not None:
+                    if is_named:
+                        name = self._name_at(place)
+                    portion = portions.get(number) or self._portion(number)
+                    portion.add(place, value.encode(), key, name)
                     continue
             self.add(place, message)
 
     def add(self, place: int, message: object) -> None:
         """Any message."""
         try:
-            self.add_read(place, *read_message(message, self._now))
+            value, key, plan = read_message(message, self._now)
+            if value and "value_json" in cast(Mapping[str, Any], message) and LARGE_NUMBER.search(value):
+                self._may_be_rounded = True
+            self.add_read(place, value, key, plan)
         except GoQueueError as error:
             self._refused[place] = untraced(error)
 
@@ -152,7 +168,7 @@ class MessageGathering:
         for portion in self._portions.values():
             portion.close()
         self._partitioner.begin_next_batch()
-        return GatheredMessages(count, self._portions, self._refused)
+        return GatheredMessages(count, self._portions, self._refused, self._may_be_rounded)
 
     def _portion(self, number: int) -> PartitionPortion:
         portion = self._portions.get(number)

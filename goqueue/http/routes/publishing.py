@@ -1,6 +1,7 @@
 """PublishRun: some messages in JSON, a message a line, or one message as it is."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import orjson
@@ -19,7 +20,7 @@ from goqueue.http.messages.incoming import (
 from goqueue.http.messages.publishing import PARTLY, PublishRun, error_in_json
 from goqueue.http.routes.topics import TOPIC_ERRORS, idempotency_key
 from goqueue.http.routing.answers import json_response, retry_headers
-from goqueue.http.routing.reading import JSON_SIZE_MAX, media_type, parse_json
+from goqueue.http.routing.reading import JSON_SIZE_MAX, media_type, parse_exactly, parse_json
 from goqueue.http.routing.route import NDJSON, OCTETS, Body, HttpCall, Model, Route
 from goqueue.http.server.errors import BodyTooLarge, InvalidRequest, status_of
 from goqueue.http.server.exchange import JSON, Exchange, Response
@@ -101,6 +102,14 @@ class PublishAnswer(Model):
     results: list[PublishResult]
 
 
+class ParsedMessages(NamedTuple):
+    messages: Sequence[Any]
+    exactly: Callable[[], Sequence[Any]]
+    """The same messages, with every number as it was sent; it takes long."""
+    refused: dict[int, GoQueueError]
+    """Those that are no JSON, by place."""
+
+
 async def publish(call: HttpCall[PublishQuery, None]) -> Response | None:
     check_publishable(call.path["topic"])
     kind = media_type(call.exchange.head)
@@ -115,7 +124,8 @@ _OF_ONE_MESSAGE = tuple(name for name in PublishQuery.model_fields if name != "a
 
 
 async def _publish_json(call: HttpCall[PublishQuery, None]) -> Response:
-    body = parse_json(await call.exchange.body(JSON_SIZE_MAX))
+    data = await call.exchange.body(JSON_SIZE_MAX)
+    body = parse_json(data)
     messages = body.get("messages") if isinstance(body, dict) else None
     if not isinstance(messages, list):
         raise InvalidRequest('the body is {"messages": [{"value": …}]}, and nothing beside')
@@ -127,12 +137,14 @@ async def _publish_json(call: HttpCall[PublishQuery, None]) -> Response:
             f"there are {len(messages):,} messages; send {MESSAGES_MAX:,} at a time, or each on a line ({NDJSON})",
             limit=MESSAGES_MAX,
         )
-    return await _answer(call, messages)
-
-
-async def _answer(call: HttpCall[PublishQuery, None], messages: Sequence[Any]) -> Response:
-    done = await _published(call, messages, idempotency_key(call.exchange))
+    parsed = ParsedMessages(messages, partial(_messages_exactly, data), {})
+    done = await _published(call, parsed, idempotency_key(call.exchange))
     return json_response({"results": done.results}, done.status())
+
+
+def _messages_exactly(data: bytes) -> Sequence[Any]:
+    messages: Sequence[Any] = parse_exactly(data)["messages"]
+    return messages
 
 
 async def _publish_body(call: HttpCall[PublishQuery, None]) -> Response:
@@ -183,7 +195,19 @@ async def _published_lines(
             messages.append(None)
             refused[place] = untraced(error)
             await slices.step()
-    return await _published(call, messages, name, first, refused)
+    parsed = ParsedMessages(messages, partial(_lines_exactly, lines, refused), refused)
+    return await _published(call, parsed, name, first)
+
+
+def _lines_exactly(lines: Sequence["BodyLine"], refused: dict[int, GoQueueError]) -> Sequence[Any]:
+    messages = list[Any]()
+    for place, (_, text) in enumerate(lines):
+        try:
+            messages.append(None if place in refused else parse_exactly(text, "the line"))
+        except GoQueueError as error:
+            messages.append(None)
+            refused[place] = untraced(error)
+    return messages
 
 
 class BodyLine(NamedTuple):
@@ -280,15 +304,13 @@ class _Reports:
 
 
 async def _published(
-    call: HttpCall[PublishQuery, None],
-    messages: Sequence[Any],
-    name: str | None,
-    first: int = 0,
-    refused: dict[int, GoQueueError] | None = None,
+    call: HttpCall[PublishQuery, None], parsed: ParsedMessages, name: str | None, first: int = 0
 ) -> PublishRun:
     async def gather(gathering: MessageGathering) -> GatheredMessages:
-        gathered = await gathering.gather(messages)
-        gathered.refused.update(refused or {})
+        gathered = await gathering.gather(parsed.messages)
+        if gathered.may_be_rounded:
+            gathered = await gathering.anew().gather(parsed.exactly())
+        gathered.refused.update(parsed.refused)
         return gathered
 
     return await _publish(call, gather, name, first)

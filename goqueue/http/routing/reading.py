@@ -25,13 +25,7 @@ FAULTS_MAX = 5
 CURE = f"send fewer messages at a time, or each on a line of its own ({NDJSON}), or a large value as {OCTETS}"
 SCHEMA_CURE = "split the schema, and let its parts refer to each other"
 UNKNOWN, MISSING = "is not known", "is missing"
-LONG_DIGITS = 20
-"""Numbers with as many digits may be beyond 64 bits."""
-LONG_NUMBER = b":" + b"0" * LONG_DIGITS
 EXACT_SIZE_MAX = 1024 * 1024
-_BEFORE_NUMBERS = b",[- \t\r\n"
-_ROUGHLY = bytes.maketrans(b"123456789" + _BEFORE_NUMBERS, b"0" * 9 + b":" * len(_BEFORE_NUMBERS))
-"""All digits are one, and so is all that may stand before a number: a look for those with many is quick then."""
 ModelT = TypeVar("ModelT", bound=Model)
 
 
@@ -39,24 +33,18 @@ def parse_json(data: bytes, what: str = "the body", cure: str = CURE) -> Any:
     if data.count(b"{") + data.count(b"[") > BRACKETS_MAX:
         raise BodyTooLarge(f"{what} has more than {BRACKETS_MAX:,} brackets and braces; {cure}", limit=BRACKETS_MAX)
     try:
-        parsed = orjson.loads(data)
+        return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise InvalidRequest(f"{what} is not JSON: {error}") from None
-    return _parsed_exactly(data, what) if _may_be_rounded(data) else parsed
 
 
-def _may_be_rounded(data: bytes) -> bool:
-    """A whole number beyond 64 bits is rounded, and a value in JSON is stored as it was parsed."""
-    return b'"value_json"' in data and LONG_NUMBER in data.translate(_ROUGHLY)
-
-
-def _parsed_exactly(data: bytes, what: str) -> Any:
-    """In ten times the time: so not for a long body."""
+def parse_exactly(data: bytes, what: str = "the body") -> Any:
+    """JSON that `parse_json` has read before, with whole numbers beyond 64 bits, which that one rounds. It takes
+    ten times as long: so not for a long body."""
     if len(data) > EXACT_SIZE_MAX:
         raise InvalidRequest(
-            f"{what} has numbers of {LONG_DIGITS} digits or more; with a value_json it has at most"
-            f" {EXACT_SIZE_MAX:,} bytes then. Send fewer messages at a time, or the JSON as text in `value`, which"
-            " is stored as it is"
+            f"{what} has numbers beyond 64 bits in a value_json; it has at most {EXACT_SIZE_MAX:,} bytes then. Send"
+            " fewer messages at a time, or the JSON as text in `value`, which is stored as it is"
         )
     try:
         return value_of_json(data)

@@ -193,6 +193,7 @@ STAYS_INSIDE = {
     "handler_cannot_run",
     "publish_failed",
     "row_refused",
+    "schema_misfit",
     "spark_not_ready",
     "table_in_use",
     "wrong_event_loop",

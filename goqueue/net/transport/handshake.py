@@ -23,6 +23,7 @@ REFUSAL_SIZE_MAX = 1024
 UPGRADE_REQUIRED = 426
 WEBSOCKET_HEADER = b"goqueue-websocket"
 """With that status: the address that clients should have."""
+NO_HANDSHAKE = "this is goqueue's port for websockets; for HTTP use its other one, 7711 unless it was told another"
 END_OF_HEAD = b"\r\n\r\n"
 STREAM_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -53,7 +54,7 @@ async def shake_hands_as_server(stream: trio.abc.Stream, refusal_of: Callable[[H
             raise HandshakeRefused("the other end does not ask for a websocket")
         refusal = refusal_of([(b"host", event.host.encode("utf-8")), *event.extra_headers])
         if refusal is not None:
-            await stream.send_all(_forbidden(websocket, refusal.encode()))
+            await stream.send_all(_refused(websocket, RejectConnection(status_code=403), refusal))
             raise HandshakeRefused(refusal)
         await stream.send_all(websocket.send(AcceptConnection()))
         return rest
@@ -88,8 +89,8 @@ async def _first_event(websocket: WSConnection, stream: trio.abc.Stream) -> tupl
     try:
         websocket.receive_data(head + end)
     except RemoteProtocolError as error:
-        if error.event_hint is not None:
-            await stream.send_all(websocket.send(error.event_hint))
+        if isinstance(error.event_hint, RejectConnection):
+            await stream.send_all(_refused(websocket, error.event_hint, f"{NO_HANDSHAKE} ({error})"))
         raise
     for event in websocket.events():
         return event, rest
@@ -103,10 +104,13 @@ async def _receive(stream: trio.abc.Stream) -> bytes:
     return data
 
 
-def _forbidden(websocket: WSConnection, reason: bytes) -> bytes:
-    headers = [(b"content-length", b"%d" % len(reason)), (b"connection", b"close")]
-    head = websocket.send(RejectConnection(status_code=403, headers=headers, has_body=True))
-    return head + websocket.send(RejectData(data=reason, body_finished=True))
+def _refused(websocket: WSConnection, rejection: RejectConnection, reason: str) -> bytes:
+    """With the reason as its body: it may be read by a person who tries a browser."""
+    body = f"{reason}\n".encode()
+    own = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+    headers = [*rejection.headers, *own]
+    head = websocket.send(RejectConnection(status_code=rejection.status_code, headers=headers, has_body=True))
+    return head + websocket.send(RejectData(data=body, body_finished=True))
 
 
 def _error_of(rejection: RejectConnection, words: str) -> GoQueueError:
@@ -129,4 +133,4 @@ async def _refused_with(websocket: WSConnection, stream: trio.abc.Stream, reject
             is_finished = not isinstance(event, RejectData) or event.body_finished
         if not is_finished:
             websocket.receive_data(await _receive(stream))
-    return said[:REFUSAL_SIZE_MAX].decode("utf-8", "replace")
+    return said[:REFUSAL_SIZE_MAX].decode("utf-8", "replace").strip()

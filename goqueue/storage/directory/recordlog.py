@@ -7,6 +7,7 @@ and count only together. A crash that leaves some of them leaves the records bef
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 import msgpack
@@ -165,8 +166,14 @@ def _part_in(value: bytes) -> LogRecord | None:
     return record if is_part and isinstance(record, dict) else None
 
 
+def has_beginning(items: Sequence[bytes | LostRecords]) -> bool:
+    """Whether the first record is there, with all its parts should it have been cut."""
+    values = list(takewhile(lambda item: isinstance(item, bytes), items))
+    return not items or next(joined(value for value in values if isinstance(value, bytes)), None) is not None
+
+
 def _size_of_first(values: Sequence[bytes]) -> int:
-    """Of all its parts, should it have been cut."""
+    """All its parts count, should it have been cut."""
     part = _part_in(values[0]) if values else None
     count = part.get("count") if part is not None else 1
     return sum(map(len, values[: count if isinstance(count, int) else 1]))

@@ -1,7 +1,8 @@
 """`{data}/schemas/{subject}/v{n}.json`: the schemas for people, the text of each version that is not deleted.
 
 Nobody reads them: the registry's truth is the log `__schemas`. They are written once a change is durable, and put
-right at each start. Subjects are percent-encoded in paths. Files of other names stay as they are.
+right at each start. Subjects are percent-encoded in paths. Files of other names stay as they are. Only where the
+log is gone, the files' names show that there was one.
 """
 
 import re
@@ -14,13 +15,19 @@ from goqueue.storage.log.volume import TEMPORARY, Volume
 from goqueue.storage.slices import Slices
 
 SCHEMAS = "schemas"
-_NAME = re.compile(rf"v[1-9][0-9]*\.json(?:{re.escape(TEMPORARY)})?")
+_NAME = re.compile(rf"v([1-9][0-9]*)\.json(?:{re.escape(TEMPORARY)})?")
 
 
 class SchemaFiles:
     def __init__(self, volume: Volume, data: str) -> None:
         self._volume = volume
         self._root = f"{data}/{SCHEMAS}"
+
+    def highest(self) -> VersionNumber:
+        """The highest version of any subject that has a file; 0 when there is none."""
+        folders = self._names_in(self._root)
+        names = (name for folder in folders for name in self._names_in(f"{self._root}/{folder}"))
+        return max((int(found[1]) for name in names if (found := _NAME.fullmatch(name))), default=0)
 
     async def show(self, subject: str, texts: Mapping[VersionNumber, str], slices: Slices) -> None:
         """The folder of the subject has the files of these versions, and no other; without any it goes."""

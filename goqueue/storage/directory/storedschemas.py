@@ -15,10 +15,12 @@ from goqueue.core.names import SCHEMAS_LOG
 from goqueue.core.schemas.entries import RegistryEntry
 from goqueue.core.schemas.moment import RegistryMoment
 from goqueue.core.schemas.registry import SchemaRegistry
-from goqueue.errors import DiskFull, TooManyFiles
+from goqueue.errors import DiskFull, TooManyFiles, UnknownFormat
+from goqueue.storage.directory.datadirectory import recovery_command
 from goqueue.storage.directory.folders import LOGS
 from goqueue.storage.directory.pieces import LongList, pieces_of
 from goqueue.storage.directory.recordlog import RecordLog
+from goqueue.storage.directory.schemafiles import SchemaFiles
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.slices import Slices
 from goqueue.types import Microseconds, Offset
@@ -38,7 +40,12 @@ class StoredSchemas:
 
     @classmethod
     async def open(cls, volume: Volume, data: str) -> "StoredSchemas":
-        """`UnknownFormat` when it is damaged, or was written by a newer goqueue."""
+        """`UnknownFormat` when it is damaged or gone, or was written by a newer goqueue."""
+        if not volume.disk.is_directory(f"{data}/{SCHEMAS}") and SchemaFiles(volume, data).highest():
+            raise UnknownFormat(
+                f"the schema registry is gone: there are files of schemas, and {data}/{SCHEMAS} is missing; put it "
+                f"back, or run `{recovery_command(data, 'schemas')}`, which gives no id again"
+            )
         log, found = await RecordLog.open(volume, f"{data}/{SCHEMAS}/0")
         try:
             registry, slices = SchemaRegistry(), Slices()

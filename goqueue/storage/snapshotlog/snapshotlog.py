@@ -65,6 +65,8 @@ class ReplayedRecords:
     """The number of bytes that were cut off at the end: promised to nobody, as far as can be seen."""
     reports: list[str] = field(default_factory=list)
     """What was lost or cut, and where the copy lies; for the owner to log."""
+    end: Offset = 0
+    """The offset behind the last record, if it was read without opening the log."""
 
 
 class SnapshotLog:

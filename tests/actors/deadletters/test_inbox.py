@@ -46,6 +46,13 @@ async def dismiss(running: Broker, topic: str = "orders", **wanted: Any) -> Lett
     return await running.dead_letters.call(DismissDeadLetters(*Dismiss(topic, **wanted)))
 
 
+async def test_a_topic_without_dead_letters_says_so(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with broker(disk) as running:
+        await create(running, "orders")
+        for decide in (redrive, dismiss):
+            assert await decide(running) == LettersDecided(0, 0, 0, 0, "there are no dead letters")
+
+
 async def counts(running: Broker, topic: str = "orders") -> tuple[int, int, int]:
     found = sum(await running.dead_letters.call(CountDeadLetters(topic)), LetterCounts())
     return found.waiting, found.redriven, found.dismissed

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import goqueue
 from goqueue.cli import main
+from goqueue.cli.bench.consuming import consume_all
 from goqueue.cli.bench.times import Times, histogram
 from goqueue.cli.bench.work import Load, OpenLoop, PublishLoad, read_all, topic_of_its_own
 from goqueue.storage.disk.disk import RealDisk
@@ -78,6 +79,21 @@ async def test_what_was_published_is_read_back_and_counted(shell: Shell) -> None
     assert await shell.json("topic", "list") == []
 
 
+async def test_what_was_published_is_taken_and_acked_by_a_group_of_its_own(shell: Shell) -> None:
+    [found] = await shell.json("bench", "consume", "--count", "3000", "--acks", "leader", "--receive", "400")
+    assert (found["messages"], found["receive"]) == (3000, 400)
+    assert found["messages_per_second"] == pytest.approx(3000 / found["seconds"])
+    assert await shell.json("topic", "list") == await shell.json("group", "list") == []
+
+
+async def test_a_message_that_is_another_than_was_published_ends_a_run_of_a_group(client: goqueue.Client) -> None:
+    await client.create_topic("orders", partitions=1)
+    await client.publish("orders", b"tea")
+    with pytest.raises(click.ClickException, match="partition 0, offset 0 is not what was published"):
+        await consume_all(client, "orders", count=1, value=b"coffee", at_once=5, advance=nothing)
+    assert await client.groups() == []
+
+
 async def test_latency_has_its_percentiles_from_end_to_end_too(shell: Shell) -> None:
     [found] = await shell.json("bench", "latency", "--rate", "200", "--seconds", "0.5", "--follow", "--size", "0")
     assert (found["messages"], found["size"]) == (100, 8)
@@ -91,7 +107,7 @@ async def test_latency_has_its_percentiles_from_end_to_end_too(shell: Shell) -> 
 
 
 async def test_a_run_that_fails_shows_no_figures(shell: Shell) -> None:
-    for command in ("publish", "read", "latency"):
+    for command in ("publish", "read", "consume", "latency"):
         result = await shell("bench", command, "--partitions", "1000000")
         assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
     result = await shell("bench", "read", "--topic", "nothing")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue import HandlerCannotRun, aio, blocking
-from goqueue.client.working.runnable import is_foreign
+from goqueue.client.working.runnable import failed_import, is_foreign
 from tests.client.working.workers import World, world
 
 __all__ = ["world"]
@@ -124,6 +125,62 @@ def test_a_loop_that_is_asked_for_in_a_thread_is_known_and_other_errors_are_not(
     assert is_foreign(raised.value)
     for error in (RuntimeError("boom"), TypeError("int"), ValueError("no running event loop"), KeyError()):
         assert not is_foreign(error)
+
+
+async def imports_what_is_missing(message: object) -> None:
+    import goqueue_has_no_such_module  # type: ignore[import-not-found]  # noqa: F401, PLC0415
+
+
+async def imports_a_name_that_is_missing(message: object) -> None:
+    from json import goqueue_has_no_such_name  # type: ignore[attr-defined]  # noqa: F401, PLC0415
+
+
+async def imports_a_plugin_by_its_name(message: object) -> None:
+    import_module("goqueue_plugin_of_the_message")
+
+
+async def misses_an_extra(message: object) -> None:
+    raise ImportError("install shop[excel] to read this")
+
+
+@pytest.mark.parametrize("handler", [imports_what_is_missing, imports_a_name_that_is_missing])
+async def test_a_handler_without_an_import_stops_its_worker_and_no_attempt_is_counted(
+    world: World, autojump_clock: MockClock, handler: Callable[[Any], Awaitable[object]]
+) -> None:
+    await world.publish(20)
+    told = r"cannot import .*goqueue_has_no_such.*test_runnable\.py, line"
+    for _ in range(3):
+        with trio.fail_after(60), pytest.raises(HandlerCannotRun, match=told):
+            await world.worker(handler, max_deliveries=2).run()
+    group = await world.client.group("billing")
+    assert (group.lag, sum(each.in_flight + each.waiting for each in group.partitions)) == (20, 0)
+    assert {attempt for _, attempt in world.seen} == {1}
+
+
+@pytest.mark.parametrize("handler", [imports_a_plugin_by_its_name, misses_an_extra])
+async def test_an_import_that_may_depend_on_the_message_is_an_error_of_that_message(
+    world: World, autojump_clock: MockClock, handler: Callable[[Any], Awaitable[object]]
+) -> None:
+    """Else one message that names a plugin that is not there would stop every worker, for ever."""
+    await world.publish(1)
+    worker = world.worker(handler, max_deliveries=2)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.until_done, worker, 1)
+        assert (await worker.run()).failed == 2
+
+
+async def test_a_worker_that_was_told_what_is_final_gives_up_the_message_alone(
+    world: World, autojump_clock: MockClock
+) -> None:
+    await world.publish(1)
+    worker = world.worker(imports_what_is_missing, retry=goqueue.Retry(never_for=ImportError))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.until_done, worker, 1)
+        assert await worker.run() == (0, 1, 0)
+
+
+def test_an_error_without_a_python_frame_is_no_failed_import() -> None:
+    assert failed_import(ImportError("never raised")) is None
 
 
 async def test_a_handler_that_has_returned_before_can_run_and_its_error_is_one_of_its_message(

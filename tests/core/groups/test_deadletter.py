@@ -207,6 +207,17 @@ AT_NOON = 1_795_003_200_000_000
             "3 dead letters were looked at: 1 was published by a program, not given up by a group; the topic "
             "that 2 are to go to does not exist",
         ),
+        (
+            {Passed.NOT_MATCHING: 4},
+            LetterCounts(4, 6, 2, AT_NOON),
+            "4 dead letters were looked at: 4 do not match what was chosen; others were not: 6 were sent back, "
+            "last 3 min 5 s ago and 2 were dismissed",
+        ),
+        (
+            {Passed.NOT_MATCHING: 12},  # as with `again`: those that were decided upon are looked at, too
+            LetterCounts(4, 6, 2, AT_NOON),
+            "12 dead letters were looked at: 12 do not match what was chosen",
+        ),
     ],
 )
 def test_zero_says_why(passed: dict[Passed, int], there: LetterCounts, why: str) -> None:

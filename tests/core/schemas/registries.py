@@ -29,8 +29,8 @@ def content(text: str, references: Sequence[Reference] = (), **others: Any) -> S
 class AppliedRegistry:
     """A registry whose entries are applied as soon as they are decided."""
 
-    def __init__(self) -> None:
-        self.registry = SchemaRegistry()
+    def __init__(self, **bounds: int) -> None:
+        self.registry = SchemaRegistry(**bounds)
         self.entries: list[dict[str, Any]] = []
 
     def _apply(self, entry: dict[str, Any]) -> None:

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.client.consuming.delivery import LeasedMessage
+from goqueue.client.consuming.delivery import LeasedMessage, Origin, ReceivedDelivery
+from goqueue.client.consuming.names import DeliveredNames
+from goqueue.client.reading.message import DecodedBatch
 from goqueue.core.receipts import Receipt
 from goqueue.http.messages.outgoing import Form, delivered_in_json, message_in_json
 from goqueue.http.routing.bytes import text_of
+from goqueue.net.wire.groups import DeliveryRun
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -24,6 +27,18 @@ def test_text_is_utf_8_without_control_characters(data: bytes) -> None:
         assert text_of(data) is None
     else:
         assert text_of(data) == (None if CONTROLS.search(expected) else expected)
+
+
+def test_receipts_in_bulk_are_those_of_each_message() -> None:
+    """G6: also where one delivery has messages on different attempts."""
+    names = DeliveredNames((DeliveryRun(0, 1, 1), DeliveryRun(4, 4, 3)))
+    delivery = ReceivedDelivery(Origin("g", "t", bytes(16), 2, 0xBEEF), names, 0, None)
+    batch = DecodedBatch("t", 2, b"")
+    messages = [LeasedMessage(batch, offset, 0, b"") for offset in (4, 0, 1)]
+    assert delivery.receipts_of(messages) == [
+        (names.attempt_of(each.offset), delivery.receipt_of(each.offset)) for each in messages
+    ]
+    assert [attempt for attempt, _ in delivery.receipts_of(messages)] == [3, 1, 1]
 
 
 async def received(client: goqueue.Client, count: int) -> Sequence[goqueue.DeliveredMessage]:

@@ -219,6 +219,24 @@ async def test_a_handshake_that_is_none_harms_nobody(data: bytes, autojump_clock
     assert trio.current_time() == 0
 
 
+async def test_who_speaks_http_here_reads_that_http_is_elsewhere(autojump_clock: trio.testing.MockClock) -> None:
+    """A person with a browser or curl, who took the wrong one of two ports."""
+    near, far = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+
+        async def accept() -> None:
+            with pytest.raises(HandshakeRefused):
+                await accept_websocket(far, local_only)
+
+        nursery.start_soon(accept)
+        await near.send_all(b"GET /topics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        answer = b"".join([part async for part in near])
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"content-type: text/plain" in head
+    assert body.startswith(b"this is goqueue's port for websockets; for HTTP use its other one, 7711")
+
+
 async def test_a_stream_that_ends_during_the_handshake_is_noticed_at_once(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

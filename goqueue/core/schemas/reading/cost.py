@@ -21,7 +21,7 @@ from goqueue.core.schemas.reading.graph import SchemaNode, graph_of
 from goqueue.core.schemas.reading.keywords import Applies, Subschema
 from goqueue.core.schemas.reading.loops import Component, components_of
 from goqueue.core.schemas.reading.parsing import WALKED_AT_ONCE
-from goqueue.core.schemas.reading.patterns import PatternSizes
+from goqueue.core.schemas.reading.patterns import PatternCost, Patterns
 from goqueue.core.schemas.reading.refusing import refused
 
 LOAD_MAX = 50_000
@@ -42,8 +42,8 @@ ENTRIES_PER_UNIT = 10
 class SchemaCost:
     load: int
     """How many schemas one part of a value may be held to."""
-    matching: int
-    """How many bytes of compiled patterns one part of a value may be matched with."""
+    patterns: PatternCost
+    """What one part of a value may be matched with."""
     depth_max: int
     """How deep a value may be nested."""
     is_recursive: bool
@@ -51,16 +51,14 @@ class SchemaCost:
     """A part of a value can come round a loop in two ways at once."""
 
 
-def cost_of(documents: Documents, patterns: PatternSizes) -> Generator[None, None, SchemaCost]:
+def cost_of(documents: Documents, patterns: Patterns) -> Generator[None, None, SchemaCost]:
     """Raises `InvalidSchema` for a schema that could cost too much with any value; yields now and then."""
     nodes = yield from graph_of(documents)
     heights = yield from _heights(nodes)
     components = yield from components_of([list(node.inner) for node in nodes])
     loads = _Loads(nodes, [_weight(node.place) for node in nodes], LOAD_MAX, "schemas")
     yield from loads.measure(components)
-    sizes = [patterns.size_at(node.place) for node in nodes]
-    matching = _Loads(nodes, sizes, MATCHING_MAX, "bytes of patterns")
-    yield from matching.measure(components)
+    matched = yield from _matched(nodes, components, patterns)
     loops = [component for component in components if component.is_loop]
     forks = False
     for loop in loops:
@@ -68,7 +66,25 @@ def cost_of(documents: Documents, patterns: PatternSizes) -> Generator[None, Non
     depth_max = NESTING_MAX // max(heights)
     if not loops and (yield from _reach(nodes, components)) <= NESTING_MAX:
         depth_max = DEPTH_MAX
-    return SchemaCost(loads.highest, matching.highest, min(DEPTH_MAX, depth_max), bool(loops), forks)
+    return SchemaCost(loads.highest, matched, min(DEPTH_MAX, depth_max), bool(loops), forks)
+
+
+def _matched(
+    nodes: Sequence[SchemaNode], components: Sequence[Component], patterns: Patterns
+) -> Generator[None, None, PatternCost]:
+    costs = [patterns.cost_at(node.place) for node in nodes]
+    if not any(cost != PatternCost() for cost in costs):
+        return PatternCost()
+    found: list[int] = []
+    for weights, most in (
+        ([cost.reading_on for cost in costs], MATCHING_MAX),
+        ([cost.tied for cost in costs], MATCHING_MAX),
+        ([cost.tied_at_most for cost in costs], MATCHING_MAX**2),
+    ):
+        loads = _Loads(nodes, weights, most, "bytes of patterns")
+        yield from loads.measure(components)
+        found.append(loads.highest)
+    return PatternCost(*found)
 
 
 def _weight(place: Place) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from goqueue.core.schemas.reading.cost import DEPTH_MAX, SchemaCost
+from goqueue.core.schemas.reading.patterns import PatternCost
 from goqueue.core.topics.config import SCHEMA_VALUE_BYTES
 from goqueue.errors import TooLarge
 
@@ -17,7 +18,7 @@ CONTAINERS_MAX = 20_000
 """Limit of the brackets and braces in a value."""
 WORK_MAX = 2_000_000
 """Limit of the parts of a value times the schemas that each may be held to."""
-MATCHING_MAX = 400_000_000
+MATCHING_MAX = 300_000_000
 """Limit of the bytes of a value times those of the compiled patterns that each may be matched with."""
 
 
@@ -29,18 +30,21 @@ class ValueBounds:
     containers_max: int
     parts_max: int
     depth_max: int
+    matching_max: int
+    patterns: PatternCost
     bytes_free: int
     """Values up to this size need no look: they cannot be beyond the other bounds."""
 
     @classmethod
     def of(cls, bytes_max: int, cost: SchemaCost) -> "ValueBounds":
         scale = max(1.0, bytes_max / VALUE_BYTES)
-        bytes_max = min(bytes_max, int(MATCHING_MAX * scale) // max(1, cost.matching))
-        containers_max, parts_max = int(CONTAINERS_MAX * scale), int(WORK_MAX * scale) // cost.load
-        free = min(bytes_max, containers_max, 2 * parts_max)  # a part has two bytes at least
+        containers, parts, matching = (int(most * scale) for most in (CONTAINERS_MAX, WORK_MAX, MATCHING_MAX))
+        parts //= cost.load
+        free = min(bytes_max, containers, 2 * parts)  # a part has two bytes at least
+        free = min(free, matching // max(1, cost.patterns.reading_on + cost.patterns.tied))
         if cost.depth_max < DEPTH_MAX:
             free = min(free, 2 * cost.depth_max)
-        return cls(bytes_max, containers_max, parts_max, cost.depth_max, free)
+        return cls(bytes_max, containers, parts, cost.depth_max, matching, cost.patterns, free)
 
     def fault(self, data: bytes) -> TooLarge | None:
         """What is too large about it, before it is parsed."""
@@ -54,6 +58,13 @@ class ValueBounds:
         parts = 1 + containers + data.count(b",")
         if parts > self.parts_max:
             return _too_large("parts", parts, self.parts_max)
+        return self._matching_fault(data)
+
+    def _matching_fault(self, data: bytes) -> TooLarge | None:
+        texts = 1 + data.count(b'"') // 2
+        tied = min(len(data) * self.patterns.tied, texts * self.patterns.tied_at_most)
+        if (matching := len(data) * self.patterns.reading_on + tied) > self.matching_max:
+            return _too_large("bytes", len(data), len(data) * self.matching_max // matching)
         return None
 
     def is_too_deep(self, value: Any) -> bool:

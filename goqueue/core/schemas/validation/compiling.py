@@ -13,7 +13,7 @@ import jsonschema_rs
 
 from goqueue.core.schemas.reading.cost import SchemaCost, cost_of
 from goqueue.core.schemas.reading.documents import Documents
-from goqueue.core.schemas.reading.patterns import PATTERN_SIZE_MAX, PatternSizes
+from goqueue.core.schemas.reading.patterns import PATTERN_SIZE_MAX, Patterns
 from goqueue.core.schemas.reading.refusing import pointer, refused
 from goqueue.core.schemas.schema import ResolvedSchema
 from goqueue.core.schemas.text import finished
@@ -89,7 +89,7 @@ def read(resolved: ResolvedSchema) -> Generator[None, None, Documents]:
 
 
 def compiling_read(resolved: ResolvedSchema, documents: Documents) -> Generator[None, None, Validator]:
-    patterns = PatternSizes()
+    patterns = Patterns()
     yield from patterns.measure(documents)
     cost = yield from cost_of(documents, patterns)
     explains = _explains(documents, cost)

@@ -15,6 +15,11 @@ from goqueue.core.schemas.reading.refusing import shortened
 from goqueue.core.schemas.validation.forms import is_hidden_union
 
 LIMIT_LENGTH_MAX = 60
+_KNOWN_BY_KIND = (
+    jsonschema_rs.ValidationErrorKind.FalseSchema,
+    jsonschema_rs.ValidationErrorKind.PropertyNames,
+)
+"""The path in the schema ends elsewhere: in the name of a property, or in what the names are held to."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -50,6 +55,8 @@ def _fault(error: jsonschema_rs.ValidationError) -> Fault:
 def _keyword(error: jsonschema_rs.ValidationError) -> str:
     if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Not):
         return is_hidden_union(error.kind.schema) or "not"
+    if isinstance(error.kind, _KNOWN_BY_KIND):
+        return error.kind.name
     last = [step for step in error.schema_path if isinstance(step, str)][-1:]
     return last[0] if last else error.kind.name
 
@@ -57,8 +64,12 @@ def _keyword(error: jsonschema_rs.ValidationError) -> str:
 def _limit(kind: jsonschema_rs.ValidationErrorKind) -> str:
     for name in ("limit", "property", "types", "pattern", "expected_value", "multiple_of"):
         if hasattr(kind, name):
-            return shortened(_as_json(getattr(kind, name)), LIMIT_LENGTH_MAX)
+            return shortened(_as_json(_one_of(name, getattr(kind, name))), LIMIT_LENGTH_MAX)
     return ""
+
+
+def _one_of(name: str, value: Any) -> Any:
+    return value[0] if name == "types" and len(value) == 1 else value
 
 
 def _as_json(value: Any) -> str:

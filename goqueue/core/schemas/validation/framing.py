@@ -52,6 +52,11 @@ def unframed(data: bytes) -> Framed:
     return Framed(name, data[size:])
 
 
+def header_of(schema_id: SchemaId) -> dict[str, bytes]:
+    """As producers name the schema of a value."""
+    return {SCHEMA_ID_HEADER: b"%d" % schema_id}
+
+
 def prefix_of(schema_id: SchemaId) -> bytes:
     return b"\x00" + schema_id.to_bytes(_ID_SIZE - 1, "big")
 

@@ -1,7 +1,8 @@
 """Whether the messages of a batch fit the schemas of their topic.
 
-Almost every message has neither headers nor framing and fits the newest schema. So one short loop judges these:
-a call of the parser and one of the validator each. What any other message is, is told apart behind it.
+Almost every message names no schema, or the newest one as producers do, has no other headers, and fits. So one
+short loop judges these: a call of the parser and one of the validator each. What any other message is, is told
+apart behind it.
 """
 
 from collections.abc import Callable, Generator
@@ -10,9 +11,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from goqueue.core.records.record import DUE_TIME, HEADER_SIZE, Flag, unpack_headers
+from goqueue.core.records.record import DUE_TIME, HEADER_SIZE, Flag, pack_headers, unpack_headers
 from goqueue.core.schemas.validation.bounds import VALUE_BYTES
-from goqueue.core.schemas.validation.framing import prefix_of
+from goqueue.core.schemas.validation.framing import header_of, prefix_of
 from goqueue.core.schemas.validation.subjects import SubjectJudgement
 from goqueue.core.schemas.validation.topicschemas import SubjectSchemas, TopicSchemas
 from goqueue.errors import BadRecord, InvalidMessage
@@ -38,11 +39,14 @@ class SchemaJudgement:
     def __init__(self, schemas: TopicSchemas, *, value_bytes_max: int = VALUE_BYTES) -> None:
         self._values = _judging(schemas.values, schemas, value_bytes_max, is_key=False)
         self._keys = _judging(schemas.keys, schemas, value_bytes_max, is_key=True)
+        self._subjects = [each for each in (self._values, self._keys) if each is not None]
 
     def verdict(self, records: Buffer, count: int) -> Generator[None, None, SchemaVerdict]:
         """Judge the records of a checked body; yields after each small piece of work."""
         body = records if isinstance(records, bytes) else bytes(records)
-        is_valid, size_max, prefix = yield from self._quick()
+        for subject in self._subjects:
+            subject.begin()
+        is_valid, size_max, prefix, header = yield from self._quick()
         loads, sizes = orjson.loads, _SIZES.unpack_from
         before, bad, quick = self._judged, list[BadRecord](), count
         position, pause = 0, SLICE_BYTES
@@ -62,6 +66,12 @@ class SchemaJudgement:
                         continue
                 except ValueError:
                     pass  # framed in another way, or no JSON
+            elif flags == _HEADERS and section_size <= size_max and body.startswith(header, begin + key_size):
+                try:
+                    if is_valid(loads(body[begin + key_size + len(header) : position])):
+                        continue
+                except ValueError:
+                    pass
             quick -= 1
             if not flags & _CONTROL:
                 fault = yield from self._fault(
@@ -73,17 +83,18 @@ class SchemaJudgement:
 
     @property
     def _judged(self) -> int:
-        return sum(each.judged for each in (self._values, self._keys) if each is not None)
+        return sum(each.judged for each in self._subjects)
 
-    def _quick(self) -> Generator[None, None, tuple[Callable[[Any], bool], int, bytes]]:
+    def _quick(self) -> Generator[None, None, tuple[Callable[[Any], bool], int, bytes, bytes]]:
         """The validator of the short loop, up to which size values need no other look (negative: none does), and
-        the prefix that names the same schema."""
+        the prefix and the only header that name the same schema."""
         if self._values is None or self._keys is not None:
-            return bool, -1, b""
+            return bool, -1, b"", b""
         held = yield from self._values.newest()
         if held.validator is None or held.bounds is None:
-            return bool, -1, b""
-        return held.validator.is_valid, held.bounds.bytes_free, prefix_of(held.version.id)
+            return bool, -1, b"", b""
+        name = held.version.id
+        return held.validator.is_valid, held.bounds.bytes_free, prefix_of(name), pack_headers(header_of(name))
 
     def _fault(self, flags: int, key: bytes, section: bytes) -> Generator[None, None, InvalidMessage | None]:
         begin = DUE_TIME.size if flags & _DELAYED else 0

@@ -15,6 +15,8 @@ from goqueue.core.schemas.validation.framing import SchemaName, WrongFraming, na
 from goqueue.core.schemas.validation.topicschemas import SubjectSchemas, Version, is_checked
 from goqueue.errors import InvalidMessage, SchemaRefused
 
+HELD_MAX = 16
+"""Limit of the versions that stay ready from batch to batch."""
 PATH_LENGTH_MAX, LIMIT_LENGTH_MAX, SUBJECT_LENGTH_MAX, REASON_LENGTH_MAX = 90, 40, 60, 130
 """The parts of a refusal, in characters: together they fit into what is told of a record on the wire."""
 
@@ -35,9 +37,15 @@ class SubjectJudgement:
         self._bytes_max = bytes_max
         self._is_key = is_key
         self._by_name: Mapping[SchemaName, Version] | None = None
-        self._held: dict[SchemaName | None, HeldVersion | None] = {}
+        self._held: dict[SchemaName | None, HeldVersion] = {}
         self._refusals: dict[str, SchemaRefused] = {}
         self.judged = 0
+
+    def begin(self) -> None:
+        """A batch begins. What the messages of earlier ones have named is forgotten, where it is much."""
+        self._refusals.clear()
+        if len(self._held) > HELD_MAX:
+            self._held.clear()
 
     def fault(self, data: bytes, headers: Mapping[str, bytes]) -> Generator[None, None, InvalidMessage | None]:
         """Why it is refused; None when it fits, or is held to nothing."""
@@ -58,9 +66,12 @@ class SubjectJudgement:
 
     def held(self, name: SchemaName | None) -> Generator[None, None, HeldVersion | None]:
         """None names the newest version. An unknown name gives None."""
-        if name not in self._held:
-            self._held[name] = yield from self._hold(name)
-        return self._held[name]
+        held = self._held.get(name)
+        if held is None:
+            held = yield from self._hold(name)
+            if held is not None:
+                self._held[name] = held
+        return held
 
     def _hold(self, name: SchemaName | None) -> Generator[None, None, HeldVersion | None]:
         found = self._schemas.newest if name is None else self._find(name)

@@ -33,7 +33,7 @@ Limit = Annotated[int, Field(ge=-U32_MAX, le=U32_MAX)]
 
 
 class RegistryBody(Model):
-    """The clients send fields for features of other registries. Those that say nothing are passed over, as are
+    """The clients send fields that only other registries know. Those that say nothing are passed over, as are
     `echoed` ones, which an answer had and which come back; anything else would be silently ignored, and is refused.
     """
 

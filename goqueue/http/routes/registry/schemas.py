@@ -97,12 +97,12 @@ async def show_text_by_id(call: HttpCall[ByIdQuery, None]) -> Response:
 
 async def _by_id(call: HttpCall[ByIdQuery, None]) -> wire.SchemaDescription:
     """Also of versions that were deleted softly, since messages still have their ids."""
-    asked = wire.GetSchema(call.query.subject, id=id_in_path(call.path["id"]), deleted=True)
+    asked = wire.GetSchema(call.query.subject, id=id_in_path(call.path["id"]))
     return cast(wire.SchemaFound, await call.ask(asked)).described
 
 
 async def show_by_guid(call: HttpCall[FormatQuery, None]) -> Response:
-    asked = wire.GetSchema(guid=guid_in_path(call.path["guid"]), deleted=True)
+    asked = wire.GetSchema(guid=guid_in_path(call.path["guid"]))
     described = cast(wire.SchemaFound, await call.ask(asked)).described
     return registry_response(schema_in_json(described, with_place=False))
 
@@ -138,7 +138,7 @@ async def list_schemas(call: HttpCall[SchemasQuery, None]) -> Response | None:
     await call.exchange.begin(Response(content_type=REGISTRY))
     await call.exchange.send(b"[" + _joined(page, asked.limit))
     count = len(page.schemas)
-    while page.has_more and page.schemas and not 0 <= asked.limit <= count:
+    while _goes_on(page) and not 0 <= asked.limit <= count:
         page = await _page(call, request, count)
         more = _joined(page, asked.limit if asked.limit < 0 else asked.limit - count)
         count += len(page.schemas)
@@ -146,6 +146,11 @@ async def list_schemas(call: HttpCall[SchemasQuery, None]) -> Response | None:
     await call.exchange.send(b"]")
     await call.exchange.end()
     return None
+
+
+def _goes_on(page: wire.Schemas) -> bool:
+    """A page without a schema is the last one, whatever it says."""
+    return page.has_more and bool(page.schemas)
 
 
 async def _page(call: HttpCall[SchemasQuery, None], request: wire.ListSchemas, count: int) -> wire.Schemas:

@@ -14,7 +14,7 @@ from goqueue.core.schemas.reading.cost import (
     cost_of,
 )
 from goqueue.core.schemas.reading.documents import Documents
-from goqueue.core.schemas.reading.patterns import PatternSizes
+from goqueue.core.schemas.reading.patterns import PatternCost, Patterns
 from goqueue.core.schemas.schema import ResolvedSchema
 from goqueue.core.schemas.text import finished
 from goqueue.errors import InvalidSchema
@@ -25,7 +25,7 @@ OLD = "http://json-schema.org/draft-07/schema#"
 
 
 def cost(schema: Any, **references: ResolvedSchema) -> SchemaCost:
-    documents, patterns = Documents(), PatternSizes()
+    documents, patterns = Documents(), Patterns()
     finished(documents.load(resolved(schema, **references)))
     finished(documents.resolve())
     finished(patterns.measure(documents))
@@ -50,7 +50,7 @@ def doubling(keyword: str, levels: int) -> Any:
 def test_a_plain_object_costs_little() -> None:
     fields = {f"field{n}": {"type": "string"} for n in range(9)}
     assert cost({"properties": fields}) == SchemaCost(
-        load=1, matching=0, depth_max=DEPTH_MAX, is_recursive=False, forks=False
+        load=1, patterns=PatternCost(), depth_max=DEPTH_MAX, is_recursive=False, forks=False
     )
 
 
@@ -164,10 +164,11 @@ def test_what_stands_beside_a_ref_in_an_old_draft_counts_for_nothing() -> None:
 
 
 def test_patterns_add_up_where_one_value_meets_them() -> None:
-    one = cost({"pattern": "^a{1,40}$"}).matching
-    assert cost({"pattern": "^a{1,40}$", "allOf": [{"pattern": "^a{1,40}$"}]}).matching == 2 * one
-    assert cost({"properties": {"a": {"pattern": "^a{1,40}$"}, "b": {"pattern": "^a{1,40}$"}}}).matching == one
-    assert cost({"patternProperties": {"^a{1,40}$": {}}}).matching == one
+    for pattern in ("^a{1,40}$", "^a+$"):
+        one = cost({"pattern": pattern}).patterns
+        assert cost({"pattern": pattern, "allOf": [{"pattern": pattern}]}).patterns == one + one
+        assert cost({"properties": {"a": {"pattern": pattern}, "b": {"pattern": pattern}}}).patterns == one
+        assert cost({"patternProperties": {pattern: {}}}).patterns == one
 
 
 def test_patterns_that_are_too_large_together_for_one_value_are_refused() -> None:

@@ -148,7 +148,7 @@ def test_two_schemas_cannot_have_the_same_id_or_anchor() -> None:
 
 
 def test_the_id_keyword_is_that_of_the_draft() -> None:
-    four = {"$schema": DRAFT_4, "id": "http://acme.com/a", "$ref": "http://acme.com/a"}
+    four: dict[str, Any] = {"$schema": DRAFT_4, "id": "http://acme.com/a", "$ref": "http://acme.com/a"}
     assert "$ref" in refusal(four), "beside $ref nothing counts, the id neither"
     four = {"$schema": DRAFT_4, "id": "http://acme.com/a", "not": {"$ref": "http://acme.com/a"}}
     assert target(four).steps == ()

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from goqueue.core.schemas.reading.documents import Documents
-from goqueue.core.schemas.reading.patterns import PATTERN_SIZE_MAX, SIZES, PatternSizes
+from goqueue.core.schemas.reading.patterns import PATTERN_SIZE_MAX, Patterns, is_tied
 from goqueue.core.schemas.text import finished
 from goqueue.errors import InvalidSchema
 from tests.core.schemas.given import resolved
 
 
-def measured(schema: Any) -> tuple[PatternSizes, Documents]:
-    documents, sizes = Documents(), PatternSizes()
+def measured(schema: Any) -> tuple[Patterns, Documents]:
+    documents, sizes = Documents(), Patterns()
     finished(documents.load(resolved(schema)))
     finished(sizes.measure(documents))
     return sizes, documents
@@ -50,14 +50,55 @@ def test_many_patterns_are_refused_that_take_long_to_compile_together() -> None:
 def test_usual_patterns_are_small(pattern: str) -> None:
     sizes, documents = measured({"pattern": pattern})
     [place] = documents.places
-    assert sizes.size_at(place) <= SIZES[4]
+    cost = sizes.cost_at(place)
+    assert cost.reading_on + cost.tied <= 8_192
 
 
 def test_each_pattern_is_compiled_once() -> None:
     _, documents = measured({"properties": {str(n): {"pattern": "^a$"} for n in range(1_000)}})
-    sizes = PatternSizes()
+    sizes = Patterns()
     assert sum(1 for _ in sizes.measure(documents)) == 1
 
 
 def test_a_pattern_that_is_no_text_is_left_to_the_metaschema() -> None:
     measured({"pattern": 5, "patternProperties": []})
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^",
+        "^a$",
+        "^[0-9a-f]{8}-[0-9a-f]{4}$",
+        r"^\d{4}-\d\d$",
+        "^(ab){1,3}$",
+        "^(?:a)?b",
+        r"^a\+\*\|$",
+        "^[*+|{1,}]$",
+    ],
+)
+def test_a_pattern_that_is_done_after_some_characters_is_known(pattern: str) -> None:
+    assert is_tied(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "a$",
+        "^a+",
+        "^a*",
+        "^a|b",
+        "^(a|b)",
+        "^a{3,}",
+        "(^a)",
+        "(?m)^a",
+        "^(?m:^a)",
+        "^(?i)a",
+        r"\^a",
+        r"^\\+",
+        "^[]*]",
+    ],
+)
+def test_in_doubt_a_pattern_reads_a_text_to_its_end(pattern: str) -> None:
+    assert not is_tied(pattern)
