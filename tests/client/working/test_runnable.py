@@ -128,11 +128,11 @@ def test_a_loop_that_is_asked_for_in_a_thread_is_known_and_other_errors_are_not(
 
 
 async def imports_what_is_missing(message: object) -> None:
-    import goqueue_has_no_such_module  # noqa: F401, PLC0415
+    import goqueue_has_no_such_module  # type: ignore[import-not-found]  # noqa: F401, PLC0415
 
 
 async def imports_a_name_that_is_missing(message: object) -> None:
-    from json import goqueue_has_no_such_name  # noqa: F401, PLC0415
+    from json import goqueue_has_no_such_name  # type: ignore[attr-defined]  # noqa: F401, PLC0415
 
 
 async def imports_a_plugin_by_its_name(message: object) -> None:
