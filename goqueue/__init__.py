@@ -19,11 +19,15 @@ from goqueue.client.groups import (
 from goqueue.client.letters import DeadLetter, DeadLetterCounts, DeadLetterPage, Dismissed, Redriven
 from goqueue.client.link.topics import DamagedRange, HeldSegments, Partition, RestoredPartition, Topic
 from goqueue.client.producing.producer import Producer
+from goqueue.client.producing.typed import TypedProducer
 from goqueue.client.reading.message import Message, Published
 from goqueue.client.reading.reader import Reader
+from goqueue.client.schemas.registry import SchemaFinding, SchemaFindings
+from goqueue.client.schemas.source import RegisteredSchema
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import Worker, worker
 from goqueue.core.health import Health, HealthReason
+from goqueue.core.schemas.schema import Reference
 from goqueue.errors import (
     BufferFull,
     Closed,
@@ -34,14 +38,20 @@ from goqueue.errors import (
     GoQueueError,
     GroupConflict,
     HandlerCannotRun,
+    IncompatibleSchema,
     InvalidConfig,
     InvalidMessage,
     InvalidName,
+    InvalidSchema,
     NotDamaged,
     OffsetOutOfRange,
     OutcomeUnknown,
     PartitionLost,
     PublishFailed,
+    RegistryError,
+    SchemaConflict,
+    SchemaMisfit,
+    SchemaRefused,
     SparkNotReady,
     StaleGeneration,
     StaleReceipt,
@@ -53,6 +63,8 @@ from goqueue.errors import (
     UnknownGroup,
     UnknownMember,
     UnknownPartition,
+    UnknownSchema,
+    UnknownSubject,
     UnknownTopic,
     WrongEventLoop,
     WrongPort,
@@ -94,9 +106,11 @@ __all__ = [
     "Health",
     "HealthReason",
     "HeldSegments",
+    "IncompatibleSchema",
     "InvalidConfig",
     "InvalidMessage",
     "InvalidName",
+    "InvalidSchema",
     "Message",
     "NotDamaged",
     "OffsetOutOfRange",
@@ -109,9 +123,17 @@ __all__ = [
     "Published",
     "Reader",
     "Redriven",
+    "Reference",
+    "RegisteredSchema",
+    "RegistryError",
     "ResetPartition",
     "RestoredPartition",
     "Retry",
+    "SchemaConflict",
+    "SchemaFinding",
+    "SchemaFindings",
+    "SchemaMisfit",
+    "SchemaRefused",
     "SparkNotReady",
     "StaleGeneration",
     "StaleReceipt",
@@ -120,10 +142,13 @@ __all__ = [
     "Topic",
     "TopicExists",
     "TopicFull",
+    "TypedProducer",
     "Unavailable",
     "UnknownGroup",
     "UnknownMember",
     "UnknownPartition",
+    "UnknownSchema",
+    "UnknownSubject",
     "UnknownTopic",
     "Worked",
     "Worker",

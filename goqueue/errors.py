@@ -94,6 +94,75 @@ class BatchRefused(InvalidMessage):
         self.records = tuple(records)
 
 
+class SchemaRefused(InvalidMessage):
+    """The key or the value does not fit the schema of its topic. Mend what the text names, or register a schema
+    that allows it; `schema_validation` of the topic switches the check off.
+
+    The text has the path, the keyword, and the subject and version of the schema, and never the value.
+    """
+
+    code = "schema_refused"
+
+
+class SchemaMisfit(InvalidMessage):
+    """A value does not fit the type or the schema that the program has given: a consumer's message, or what a
+    producer was to send. Give the program a type that takes both, or mend who sends it; a consumer with
+    `on_misfit="reject"` makes a dead letter of such a message instead.
+
+    The text says where and what is wrong, and never the value. `details` of a consumer's message has `topic`,
+    `partition` and `offset`.
+    """
+
+    code = "schema_misfit"
+
+
+class RegistryError(GoQueueError):
+    """The schema registry refuses a request, and nothing was changed. The classes below say why.
+
+    `error_code` is the number by which clients of Confluent's registry know the reason.
+    """
+
+    code = "registry_error"
+
+    @property
+    def error_code(self) -> int | None:
+        number = self.details.get("error_code")
+        return number if isinstance(number, int) else None
+
+
+class UnknownSubject(RegistryError):
+    """No subject has this name, or it has no setting of its own. List the subjects, or register a schema first."""
+
+    code = "unknown_subject"
+
+
+class UnknownSchema(RegistryError):
+    """There is no schema with this id, or no such version of the subject. List the versions of the subject."""
+
+    code = "unknown_schema"
+
+
+class InvalidSchema(RegistryError):
+    """The schema, or what is asked for it, cannot be: no valid JSON Schema, an unknown reference, a version, a
+    level or a name that does not exist. Correct what the text names."""
+
+    code = "invalid_schema"
+
+
+class IncompatibleSchema(RegistryError):
+    """The schema is not compatible with earlier versions of its subject. Change what the text names;
+    `goqueue schema check` lists every finding, and what would make it compatible."""
+
+    code = "incompatible_schema"
+
+
+class SchemaConflict(RegistryError):
+    """The state of the subject does not permit this: it is read-only, other schemas refer to the version, the id is
+    taken, or it has to be deleted softly first. The text says what to do before."""
+
+    code = "schema_conflict"
+
+
 class InvalidName(GoQueueError):
     """A topic or group name has characters, a length or a meaning that names must not have. Choose another name;
     the text says what is allowed."""

@@ -102,10 +102,13 @@ class Settings(BaseSettings):
         ge=1,
         le=1_000_000,
         description="How many websockets may be open at once; those beyond are refused. Half of the file"
-        " descriptors that the system grants is the most.",
+        " descriptors that the system grants is the most, for websockets and HTTP together.",
     )
     http_connections_max: Number = Field(
-        1_000, ge=1, le=1_000_000, description="How many HTTP connections may be open at once."
+        1_000,
+        ge=1,
+        le=1_000_000,
+        description="How many HTTP connections may be open at once; those beyond are refused.",
     )
     metrics_series_max: Number = Field(
         50_000,

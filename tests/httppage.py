@@ -21,7 +21,8 @@ is common to all of them, and how a client works with them, says [the page about
 `$URL` is the broker's address, `http://127.0.0.1:7711`.
 
 Each route may also refuse with 400 `invalid_request` or `protocol_error`, 403 `handshake_refused`, 408, 413, 415,
-429 `too_many_requests`, 431, 500 and 503.
+429 `too_many_requests`, 431, 500 and 503. The routes of the schema registry say so in
+[their own form](http.md#schema-registry).
 
 This page is made from the table of routes: `python -m tests.httppage`.
 """

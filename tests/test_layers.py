@@ -86,6 +86,7 @@ INHERITED_ACROSS_ROOMS = {
     ("client/consuming", "Slice"),
     ("blocking", "FlaggedMessage"),
     ("blocking", "LeasedMessage"),
+    ("blocking", "WithBody"),
     # A client is a connection; both kinds of consumers share the life of one.
     ("client", "Connected"),
     ("client/streaming", "Consumer"),
@@ -101,6 +102,7 @@ INHERITED_ACROSS_ROOMS = {
     # What a route's query, body and answer have in common.
     ("http/routes", "Body"),
     ("http/routes", "Model"),
+    ("http/routes/registry", "Model"),
     # A scanner that reports its progress.
     ("storage/verification", "Scanner"),
 }
@@ -144,6 +146,8 @@ SAME_CLASS_NAMES = {
     "RestorePartition",
     "SkipDamaged",
     "TakeSnapshot",
+    # What makes schemas incompatible, and what is wrong with files.
+    "Finding",
     # The three surfaces.
     "Client",
     "Connecting",
@@ -152,6 +156,7 @@ SAME_CLASS_NAMES = {
     "FlaggedDelivered",
     "Producer",
     "Reader",
+    "TypedProducer",
     "Worker",
     # Public views, the answers that they are made from, and the actors behind them.
     "DamagedSkipped",
@@ -164,6 +169,7 @@ SAME_CLASS_NAMES = {
     "DeadLetter",
     "Dismissed",
     "ResetPartition",
+    "SchemaFinding",
     "Topics",
 }
 SAME_CLASS_NAMES_MAX = 40

@@ -46,7 +46,6 @@ EXISTS: dict[str, Callable[[], bool]] = {
     "authentication": lambda: _connect_takes("key") or _has_command("key", "acl") or _has_setting("auth", "keys"),
     "cluster": lambda: _client_has("cluster") or _has_command("cluster") or _has_setting("peers", "cluster"),
     "extensions": _names_extensions,
-    "schemas": lambda: _client_has("schema", "register_schema") or _has_command("schema"),
     "tls": lambda: _connect_takes("tls_ca", "tls_cert") or _has_setting("tls"),
     "traces": lambda: _client_has("trace") or _has_command("trace"),
     "transactions": lambda: _client_has("transaction") or _has_command("txn"),

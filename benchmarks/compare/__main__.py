@@ -24,7 +24,10 @@ from benchmarks.figures import Figure
 from benchmarks.machine import machine
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("storage", "publish", "scale", "consume", "modes", "lanes", "delay", "rebalance", "spark", "natural")
+NAMES = (
+    *("storage", "publish", "scale", "consume", "modes", "lanes", "delay", "http", "schema", "rebalance", "spark"),
+    "natural",
+)
 ROLES = ("old", "new", "again")
 CANNOT, INTERRUPTED = 2, 130
 COLUMNS = ("figure", "unit", "old", "new", "ratio", "lowest to highest", "noise", f"≥ {RATIO_MIN}")

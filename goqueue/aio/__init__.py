@@ -8,6 +8,7 @@ from goqueue.aio.client import Client, Connecting, connect
 from goqueue.aio.consumer import Consumer
 from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
+from goqueue.aio.typed import TypedProducer
 from goqueue.aio.worker import Worker, worker
 from goqueue.client.consuming.delivery import DeliveredMessage
 from goqueue.client.consuming.retry import Retry
@@ -20,6 +21,7 @@ __all__ = [
     "Producer",
     "Reader",
     "Retry",
+    "TypedProducer",
     "Worker",
     "connect",
     "worker",

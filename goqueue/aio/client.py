@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack, overload
 
 from goqueue.aio.asking import ask, leave, wait_for
 from goqueue.aio.callbacks import LoopCalls
@@ -12,6 +12,7 @@ from goqueue.aio.consumer import Consumer
 from goqueue.aio.forwarding import forwarded
 from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
+from goqueue.aio.typed import TypedProducer
 from goqueue.client.client import Client as TrioClient
 from goqueue.client.client import connect as connect_in_trio
 from goqueue.client.consuming.options import CALLBACKS
@@ -20,7 +21,11 @@ from goqueue.client.link.arguments import check_client_name
 from goqueue.client.link.entering import entered_by
 from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.intake import Intake
+from goqueue.client.producing.options import ProducerOptions
+from goqueue.client.producing.typed import TypedProducer as TrioTypedProducer
+from goqueue.client.producing.typed import ValueT, takes_producer_options
 from goqueue.client.reading.message import Published
+from goqueue.client.schemas.source import AnySchema, WrittenSchema
 from goqueue.core.names import check_publishable
 from goqueue.core.records.jsonvalue import json_bytes
 from goqueue.environment import Network, WallClock
@@ -79,10 +84,29 @@ class Client:
     async def publish_json(self, topic: str, value: Any, **options: Any) -> Published:
         return await self.publish(topic, json_bytes(value), **options)
 
-    @like(TrioClient.producer)
-    def producer(self, topic: str, **options: Any) -> Producer:
+    @overload
+    def producer(self, topic: str, *, schema: None = None, **options: Unpack[ProducerOptions]) -> Producer: ...
+
+    @overload
+    def producer(
+        self, topic: str, *, schema: type[ValueT], register: bool = True, **options: Unpack[ProducerOptions]
+    ) -> TypedProducer[ValueT]: ...
+
+    @overload
+    def producer(
+        self, topic: str, *, schema: WrittenSchema, register: bool = True, **options: Unpack[ProducerOptions]
+    ) -> TypedProducer[Any]: ...
+
+    @takes_producer_options
+    def producer(
+        self, topic: str, *, schema: AnySchema = None, register: bool = True, **options: Unpack[ProducerOptions]
+    ) -> Producer | TypedProducer[Any]:
         """The fast way to publish: `async with client.producer("orders") as producer`."""
-        return Producer(self._host, ask_now(self._host, self._inner.producer, topic, **options))
+        make: Any = partial(self._inner.producer, topic, schema=schema, register=register, **options)
+        producer: Any = ask_now(self._host, make)
+        if not isinstance(producer, TrioTypedProducer):
+            return Producer(self._host, producer)
+        return TypedProducer(self._host, Producer(self._host, producer.producer), producer)
 
     # Delayed messages
 
@@ -117,6 +141,21 @@ class Client:
     commit = forwarded(TrioClient.commit)
     delete_group = forwarded(TrioClient.delete_group)
     why = forwarded(TrioClient.why)
+
+    # Schemas
+
+    register_schema = forwarded(TrioClient.register_schema)
+    schema = forwarded(TrioClient.schema)
+    schema_by_id = forwarded(TrioClient.schema_by_id)
+    find_schema = forwarded(TrioClient.find_schema)
+    subjects = forwarded(TrioClient.subjects)
+    schema_versions = forwarded(TrioClient.schema_versions)
+    check_schema = forwarded(TrioClient.check_schema)
+    compatibility = forwarded(TrioClient.compatibility)
+    set_compatibility = forwarded(TrioClient.set_compatibility)
+    schema_mode = forwarded(TrioClient.schema_mode)
+    set_schema_mode = forwarded(TrioClient.set_schema_mode)
+    delete_schema = forwarded(TrioClient.delete_schema)
 
     # Dead letters
 

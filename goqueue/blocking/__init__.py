@@ -10,6 +10,7 @@ from goqueue.blocking.consumer import Consumer
 from goqueue.blocking.message import DeliveredMessage
 from goqueue.blocking.producer import Producer
 from goqueue.blocking.reader import Reader
+from goqueue.blocking.typed import TypedProducer
 from goqueue.blocking.worker import Worker, worker
 from goqueue.client.consuming.retry import Retry
 from goqueue.portal.waiting import fail_after
@@ -22,6 +23,7 @@ __all__ = [
     "Producer",
     "Reader",
     "Retry",
+    "TypedProducer",
     "Worker",
     "connect",
     "fail_after",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from goqueue.client.consuming.delivery import Kinds, LeasedMessage
+from goqueue.client.consuming.delivery import Kinds, LeasedMessage, WithBody
 from goqueue.client.reading.message import FlaggedMessage
 from goqueue.types import Seconds
 
@@ -49,4 +49,12 @@ class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
     __slots__ = ()
 
 
-OF_THREADS = Kinds(DeliveredMessage, FlaggedDelivered)
+class _DeliveredWithBody(WithBody, DeliveredMessage):
+    __slots__ = ("_body",)
+
+
+class _FlaggedWithBody(WithBody, FlaggedDelivered):
+    __slots__ = ("_body",)
+
+
+OF_THREADS = Kinds(DeliveredMessage, FlaggedDelivered, _DeliveredWithBody, _FlaggedWithBody)

@@ -22,6 +22,7 @@ FILES = {
     "produce": "messages.produce",
     "recover": "backup.recover",
     "restore": "backup.commands",
+    "schema": "schema.commands",
     "serve": "serve",
     "spark": "spark.commands",
     "stats": "stats",

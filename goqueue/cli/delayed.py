@@ -17,12 +17,12 @@ from goqueue.cli.program.output import (
     preview,
     printable,
     readable,
+    say,
     write_json,
     write_table,
 )
 from goqueue.cli.program.running import Misuse
 from goqueue.cli.program.times import Length, Time
-from goqueue.cli.topic import say
 from goqueue.client.delayed import Delayed, DelayedPage, DueCount
 from goqueue.client.link.moments import due_of
 from goqueue.errors import GoQueueError

@@ -15,10 +15,10 @@ from goqueue.cli.program.output import (
     preview,
     printable,
     readable_second,
+    say,
     write_json,
     write_table,
 )
-from goqueue.cli.topic import say
 from goqueue.client.client import Client
 from goqueue.client.letters import (
     STATES,

@@ -8,11 +8,18 @@ from typing import Any
 import click
 
 from goqueue.cli.messages.consume import StartOffset
-from goqueue.cli.program.asking import BrokerAddress, ask, broker_options, settings_are_misuse
-from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
+from goqueue.cli.program.asking import (
+    BrokerAddress,
+    ask,
+    broker_options,
+    confirm,
+    settings_are_misuse,
+    yes_option,
+)
+from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, say, write_json, write_table
 from goqueue.cli.program.running import Misuse
 from goqueue.cli.program.times import PastTime, length_of
-from goqueue.cli.topic import DEFAULT, config_option, confirm, say, yes_option
+from goqueue.cli.topic import DEFAULT, config_option
 from goqueue.client.client import Client
 from goqueue.client.groups import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.client.reading.reader import Start

@@ -90,6 +90,7 @@ def _written_node(data: str) -> str | None:
 async def _serve(environment: Environment, settings: Settings, output: str) -> None:
     listen, http = Address(*host_and_port(settings.listen)), Address(*host_and_port(settings.http))
     began = trio.current_time()
+    websockets, requests = _connections_max(settings.connections_max, settings.http_connections_max)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with serving(
             environment,
@@ -98,8 +99,8 @@ async def _serve(environment: Environment, settings: Settings, output: str) -> N
             http=http,
             node=settings.node,
             disk_free_min=settings.disk_free_min,
-            connections_max=_connections_max(settings.connections_max),
-            http_connections_max=settings.http_connections_max,
+            connections_max=websockets,
+            http_connections_max=requests,
             metrics_series_max=settings.metrics_series_max,
             allowed_callers=AllowedCallers(settings.hosts, settings.origins),
             process=BrokerProcess(),
@@ -125,16 +126,19 @@ def _read_again() -> None:
     logger.info("SIGHUP: there is nothing to read again; settings are read at the start")
 
 
-def _connections_max(asked: int) -> int:
-    """Half of the descriptors at most: a log that cannot open its next segment ends the node."""
+def _connections_max(websockets: int, requests: int) -> tuple[int, int]:
+    """Half of the descriptors at most, for both together: a log that cannot open its next segment ends the node.
+    HTTP has a quarter of that half for sure, and what websockets leave of it."""
     possible = descriptors_max() // 2
-    if possible < asked:
+    if possible < websockets + requests:
+        requests = min(requests, max(possible // 4, possible - websockets))
+        websockets = min(websockets, possible - requests)
         logger.warning(
-            "of %d connections only %d are possible; allow more open files (ulimit -n), or set connections_max",
-            asked,
-            possible,
+            "only %d websockets and %d HTTP connections are possible; allow more open files (ulimit -n), or set"
+            " connections_max and http_connections_max",
+            *(websockets, requests),
         )
-    return min(asked, possible)
+    return websockets, requests
 
 
 def _announce(ports: Ports, output: str) -> None:

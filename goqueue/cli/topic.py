@@ -1,6 +1,5 @@
 """`goqueue topic`: creates, changes and shows topics."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -8,8 +7,15 @@ from typing import Any
 import click
 
 from goqueue.cli.backup.restorepartition import restore_partition
-from goqueue.cli.program.asking import BrokerAddress, ask, broker_options, settings_are_misuse
-from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, write_json, write_table
+from goqueue.cli.program.asking import (
+    BrokerAddress,
+    ask,
+    broker_options,
+    confirm,
+    settings_are_misuse,
+    yes_option,
+)
+from goqueue.cli.program.output import JSON, Column, counted, output_option, printable, say, write_json, write_table
 from goqueue.cli.program.running import Misuse
 from goqueue.cli.program.sizes import exact_size_text, size_of, size_text
 from goqueue.client.client import Client
@@ -57,7 +63,6 @@ config_option = click.option(
     metavar="KEY=VALUE",
     help="A setting, as often as there are settings to give; `default` resets one.",
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.group()
@@ -228,14 +233,6 @@ def _fraction(text: str) -> float | str:
         return text
 
 
-def confirm(yes: bool, question: str) -> None:
-    if yes:
-        return
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise Misuse("nobody is there to ask; give --yes to do it")
-    click.confirm(question, abort=True, err=True)
-
-
 # Output
 
 
@@ -293,7 +290,3 @@ def _state(partition: Partition) -> str:
 def _list_row(topic: Topic) -> list[str]:
     offsets = sum(each.end - each.start for each in topic.partitions)
     return [printable(topic.name), str(len(topic.partitions)), str(offsets), *_on_disk(topic.partitions)]
-
-
-def say(output: str, fields: dict[str, Any], sentence: str) -> None:
-    write_json(fields) if output == JSON else click.echo(printable(sentence))

@@ -4,10 +4,10 @@ One connection serves everything that a client does, and the client reconnects w
 (client/link/connection.py). Errors are raised as they are, never in an exception group.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 from uuid import uuid4
 
 import trio
@@ -53,12 +53,22 @@ from goqueue.client.link.entering import entered_by
 from goqueue.client.link.moments import Moment
 from goqueue.client.link.topics import RestoredPartition, Topic, only_topic, topic_of
 from goqueue.client.producing.content import acks_of
-from goqueue.client.producing.options import SendOptions, takes_send_options
+from goqueue.client.producing.options import ProducerOptions, SendOptions, takes_send_options
 from goqueue.client.producing.producer import Producer
 from goqueue.client.producing.publishers import Publishers
 from goqueue.client.producing.timelimit import PUBLISH_SECONDS, TimeLimit
+from goqueue.client.producing.typed import TypedProducer, ValueT, takes_producer_options
 from goqueue.client.reading.message import Message, Published
 from goqueue.client.reading.reader import Reader, Start
+from goqueue.client.schemas.outgoing import Outgoing
+from goqueue.client.schemas.registry import (
+    LATEST,
+    AnyVersion,
+    SchemaFindings,
+    SchemaQuestions,
+    source_to_register,
+)
+from goqueue.client.schemas.source import AnyReference, AnySchema, RegisteredSchema, WrittenSchema
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.streaming.outside import commit_from_outside
 from goqueue.core.health import Health
@@ -71,7 +81,7 @@ from goqueue.net.wire import letters as letter_wire
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
 from goqueue.portal.eventloop import check_trio_runs
-from goqueue.portal.forwarding import like, taking
+from goqueue.portal.forwarding import taking
 from goqueue.types import Acks, Offset, Seconds
 
 
@@ -83,6 +93,7 @@ class Client(Connected):
         self.clock = clock
         self._publishers = Publishers(self)
         self._delayed = DelayedQuestions(self)
+        self._schemas = SchemaQuestions(self)
 
     # Topics
 
@@ -217,11 +228,34 @@ class Client(Connected):
         topic, acks = target
         return await self.publish(topic, value, key=key, acks=acks, **options)
 
-    @like(Producer)
-    def producer(self, topic: str, **options: Any) -> Producer:
-        """The fast way to publish: `async with client.producer("orders") as producer`."""
+    @overload
+    def producer(self, topic: str, *, schema: None = None, **options: Unpack[ProducerOptions]) -> Producer: ...
+
+    @overload
+    def producer(
+        self, topic: str, *, schema: type[ValueT], register: bool = True, **options: Unpack[ProducerOptions]
+    ) -> TypedProducer[ValueT]: ...
+
+    @overload
+    def producer(
+        self, topic: str, *, schema: WrittenSchema, register: bool = True, **options: Unpack[ProducerOptions]
+    ) -> TypedProducer[Any]: ...
+
+    @takes_producer_options
+    def producer(
+        self, topic: str, *, schema: AnySchema = None, register: bool = True, **options: Unpack[ProducerOptions]
+    ) -> Producer | TypedProducer[Any]:
+        """The fast way to publish: `async with client.producer("orders") as producer`.
+
+        With `schema`, a pydantic model, a dataclass or JSON Schema, it sends objects, and each message names the
+        schema, which is registered for the topic's values when the producer is entered; with `register=False` it
+        has to be there.
+        """
         self._check_open()
-        return Producer(self, topic, **options)
+        producer = Producer(self, topic, **options)
+        if schema is None:
+            return producer
+        return TypedProducer(self, producer, topic, Outgoing(topic, schema, register))
 
     # Delayed messages
 
@@ -383,6 +417,113 @@ class Client(Connected):
     async def delete_group(self, name: str) -> None:
         """Delete a group without members, and its progress."""
         await self.call(group_wire.DeleteGroup(check_group_name(name)), wire.Done)
+
+    # Schemas
+
+    async def register_schema(
+        self,
+        subject: str,
+        schema: AnySchema,
+        references: Iterable[AnyReference] = (),
+        *,
+        schema_type: str | None = None,
+        normalize: bool | None = None,
+        force: bool = False,
+        schema_id: int | None = None,
+        version: int | None = None,
+    ) -> RegisteredSchema:
+        """The version of the subject that has this schema: a new one, unless it is there already.
+
+        A topic's values are held to the subject `{topic}-value`, its keys to `{topic}-key`. `schema` is JSON Schema
+        as text, bytes, a dict or a bool, a pydantic model or a dataclass. `references` name versions of other
+        subjects by what `$ref` says. `IncompatibleSchema` when it is not compatible with earlier versions, which
+        `force` does not ask. `schema_id` and `version` are for a subject in mode IMPORT.
+        """
+        registered, _ = await self._schemas.register(
+            subject,
+            source_to_register(schema, references, schema_type),
+            normalize=normalize,
+            force=force,
+            schema_id=schema_id,
+            version=version,
+        )
+        return registered
+
+    async def schema(
+        self, subject: str, version: AnyVersion = LATEST, *, deleted: bool = False
+    ) -> RegisteredSchema:
+        """A version of a subject, by its number or the newest; with `deleted` also a softly deleted one."""
+        return await self._schemas.get(subject, version, deleted=deleted)
+
+    async def schema_by_id(self, schema_id: int) -> RegisteredSchema:
+        """The schema of an id, as one of its subjects has it; also when it is softly deleted."""
+        return await self._schemas.by_id(schema_id)
+
+    async def find_schema(
+        self, subject: str, schema: AnySchema, references: Iterable[AnyReference] = ()
+    ) -> RegisteredSchema:
+        """The version of the subject that has this very schema; `UnknownSchema` when there is none."""
+        return await self._schemas.find(subject, source_to_register(schema, references))
+
+    async def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
+        """The names of all subjects that begin so, in order; with `deleted` also those that are softly deleted."""
+        return await self._schemas.subjects(prefix, deleted=deleted)
+
+    async def schema_versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        """The versions of a subject, by rising number."""
+        return await self._schemas.versions(subject, deleted=deleted)
+
+    async def check_schema(
+        self,
+        subject: str,
+        schema: AnySchema,
+        references: Iterable[AnyReference] = (),
+        *,
+        version: AnyVersion | None = None,
+    ) -> SchemaFindings:
+        """Why this schema could not be registered for the subject; empty when it could. Nothing is registered.
+
+        It is compared with the versions that the subject's compatibility says, or with `version` alone.
+        """
+        return await self._schemas.check(subject, source_to_register(schema, references), version=version)
+
+    async def compatibility(self, subject: str | None = None) -> str:
+        """The level that holds for a subject, or for all that have none of their own."""
+        return str((await self._schemas.settings(subject)).level)
+
+    async def set_compatibility(self, subject: str | None, level: str | None) -> None:
+        """NONE, BACKWARD, FORWARD, FULL, or one of the last three with `_TRANSITIVE`.
+
+        `subject` None is for all that have no level of their own; `level` None takes a subject's own back.
+        """
+        if level is None:
+            await self._schemas.reset(subject, config=True)
+        else:
+            await self._schemas.change(subject, level=level)
+
+    async def schema_mode(self, subject: str | None = None) -> str:
+        """READWRITE, READONLY or IMPORT: the mode that holds for a subject, or for all without one of their own."""
+        return str((await self._schemas.settings(subject)).mode)
+
+    async def set_schema_mode(self, subject: str | None, mode: str | None, *, force: bool = False) -> None:
+        """READONLY refuses new versions; IMPORT, of an empty subject, takes ids and versions as they are given.
+
+        `mode` None takes back what the subject has of its own. `force` is for IMPORT of a subject with versions.
+        """
+        if mode is None:
+            await self._schemas.reset(subject, mode=True)
+        else:
+            await self._schemas.change(subject, mode=mode, force=force)
+
+    async def delete_schema(
+        self, subject: str, version: AnyVersion | None = None, *, permanent: bool = False
+    ) -> list[int]:
+        """Delete one version, or all of the subject; returns their numbers.
+
+        A deleted version validates nothing any more. With `permanent` it is gone, if it was deleted before. Neither
+        its number nor its id is given again.
+        """
+        return await self._schemas.delete(subject, version, permanent=permanent)
 
     # Dead letters
 

@@ -138,12 +138,12 @@ def group_of(description: GroupDescription) -> Group:
         description.state,
         description.generation,
         description.settings,
-        [_member_of(each) for each in description.members],
-        [_partition_of(each) for each in description.partitions],
+        [member_of(each) for each in description.members],
+        [partition_of(each) for each in description.partitions],
     )
 
 
-def _member_of(described: MemberDescription) -> GroupMember:
+def member_of(described: MemberDescription) -> GroupMember:
     return GroupMember(
         described.member,
         described.client,
@@ -156,7 +156,7 @@ def _member_of(described: MemberDescription) -> GroupMember:
     )
 
 
-def _partition_of(described: PartitionDescription) -> GroupPartition:
+def partition_of(described: PartitionDescription) -> GroupPartition:
     oldest, lost_at = described.oldest_unacked_ms, described.progress_lost_at
     return GroupPartition(
         described.topic,

@@ -16,6 +16,9 @@ NAME_LENGTH_MAX = 196
 INTERNAL_PREFIX = "__"
 DEAD_LETTER_SUFFIX = ".dlq"
 METADATA_LOG = "__metadata"
+SCHEMAS_LOG = "__schemas"
+INTERNAL_LOGS = frozenset({METADATA_LOG, SCHEMAS_LOG})
+"""Logs of the broker itself, whose folders stand among those of the topics."""
 
 _SHAPE = re.compile(r"[A-Za-z0-9._-]+")
 _ADVICE = f"use 1 to {NAME_LENGTH_MAX} letters, digits, '.', '_' or '-'"

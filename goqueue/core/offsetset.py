@@ -9,7 +9,7 @@ Runs are inclusive at both ends, as receipts and entries name them.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
@@ -92,7 +92,12 @@ class OffsetSet:
     def discard(self, first: Offset, last: Offset) -> int:
         """Remove a range; returns how many of its offsets were present. However long it is, it costs only the
         chunks that exist."""
-        before = self._size
+        before, number = self._size, first >> CHUNK_BITS
+        if 0 <= last - first <= _WITHIN - (first & _WITHIN):  # in one chunk, as most often
+            if number in self._chunks:
+                mask = ((1 << (last - first + 1)) - 1) << (first & _WITHIN)
+                self._put(number, self._chunks[number] & ~mask)
+            return before - self._size
         for number in self._numbers_within(first, last):
             self._put(number, self._chunks[number] & ~_mask_within(number, first, last))
         return before - self._size
@@ -160,6 +165,13 @@ class OffsetSet:
             return (rest & ((1 << (last - first + 1)) - 1)).bit_count()
         numbers = self._numbers_within(first, last)
         return sum((self._chunks[number] & _mask_within(number, first, last)).bit_count() for number in numbers)
+
+    def has_any(self, runs: Iterable[Sequence[Offset]]) -> bool:
+        """Whether any offset of these ranges is present. What follows the two ends of one is ignored."""
+        for run in runs:  # noqa: SIM110  # for every settlement: without a generator
+            if self.count(run[0], run[1]):
+                return True
+        return False
 
     def runs(self, first: Offset = 0, last: Offset | None = None) -> Iterator[Run]:
         """Longest runs, in order, cut to the range. The set must not change meanwhile."""

@@ -5,12 +5,12 @@ connection, and never the broker.
 """
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
 
-import orjson
 import trio
 
 from goqueue.actors.front.bounds import Bounds
@@ -22,18 +22,26 @@ from goqueue.http.members.seats import HttpSeats
 from goqueue.http.metrics.exposition import SERIES_MAX, Metrics
 from goqueue.http.metrics.requests import HttpCounts
 from goqueue.http.routes import ROUTES
-from goqueue.http.routing.answers import retry_headers
-from goqueue.http.routing.reading import JSON_SIZE_MAX, check_encoding, check_media_type, parse_json, read_model
+from goqueue.http.routing.reading import (
+    CURE,
+    JSON_SIZE_MAX,
+    SCHEMA_CURE,
+    check_encoding,
+    check_media_type,
+    parse_json,
+    read_model,
+)
+from goqueue.http.routing.refusals import refusal, registry_refusal
 from goqueue.http.routing.route import HttpCall, NoFields, Route
 from goqueue.http.routing.table import OPTIONS, RouteTable, parameters
 from goqueue.http.routing.topics import TopicNames
 from goqueue.http.server.budget import ByteBudget
 from goqueue.http.server.connection import ENDINGS, Budgets, HttpConnection
-from goqueue.http.server.errors import Bug, InvalidRequest, MethodNotAllowed, Overloaded, WrongServer, status_of
-from goqueue.http.server.exchange import Exchange, Response
+from goqueue.http.server.errors import Bug, InvalidRequest, Overloaded, WrongServer
+from goqueue.http.server.exchange import Exchange, Response, whole_answer
+from goqueue.http.server.machine import Head, Headers
 from goqueue.net.transport.origin import NOBODY_ELSE, Address, AllowedCallers, refusal_of
 from goqueue.net.wire.errors import HandshakeRefused
-from goqueue.net.wire.failures import error_body
 
 BODIES_BYTES_MAX = ANSWERS_BYTES_MAX = 256 * 1024 * 1024
 DRAIN_SECONDS_MAX = 10.0
@@ -90,6 +98,15 @@ class Gateway:
             if self.is_leaving and not self._clients:
                 self._all_gone.set()
 
+    def make_room(self) -> bool:
+        """End the connection that has waited longest for a request, if one does: a client that is there now goes
+        before one that may come back."""
+        return any(connection.yield_place() for connection in self._clients)
+
+    def farewell(self, reason: str) -> bytes:
+        """What a connection hears for which there is no place."""
+        return whole_answer(refusal(f"{next(self._numbers):x}-1", Overloaded(reason)))
+
     async def drain(self) -> None:
         """Idle connections end now, long polls are answered at once, streams end; others have their answer."""
         self.is_leaving = True
@@ -101,8 +118,8 @@ class Gateway:
             with trio.move_on_after(DRAIN_SECONDS_MAX):
                 await self._all_gone.wait()
 
-    def check_origin(self, exchange: Exchange, called: str | None) -> None:
-        refused = refusal_of(exchange.head.headers, self._own(), self._allowed_callers, called)
+    def check_origin(self, headers: Headers, called: str | None) -> None:
+        refused = refusal_of(headers, self._own(), self._allowed_callers, called)
         if refused is not None:
             raise HandshakeRefused(refused)
 
@@ -122,48 +139,64 @@ class _Client:
         self.session = gateway.new_session(peer)
 
     async def serve(self, exchange: Exchange) -> None:
-        counts, began, path = self._gateway.counts, trio.current_time(), NO_ROUTE
+        counts, began, route = self._gateway.counts, trio.current_time(), None
         counts.in_progress += 1
         try:
             route, values, query = self._find(exchange)
-            path = route.path
             response = await self._respond(route, exchange, values, query)
         except ENDINGS:
             raise  # the client is gone, which is no bug
         except GoQueueError as error:
-            response = refusal(exchange.request_id, error)
+            response = self._refusal(exchange, route, error)
         except Exception:
             logger.exception("request %s could not be served", exchange.request_id)
             exchange.is_last = True
             bug = Bug(f"the broker failed; its log says how, under {exchange.request_id}")
-            response = refusal(exchange.request_id, bug)
+            response = self._refusal(exchange, route, bug)
         finally:
             counts.in_progress -= 1
         if exchange.status is not None:
             exchange.is_last |= response is not None  # it failed in the middle of its answer
         elif response is not None:
-            await _answer(exchange, response)
+            await self._answer(exchange, route, response)
+        path = NO_ROUTE if route is None else route.path
         counts.note(exchange.head.method, path, exchange.status or 499, trio.current_time() - began)
 
-    def _find(self, exchange: Exchange) -> tuple[Route, Mapping[str, str], Mapping[str, str]]:
+    async def _answer(self, exchange: Exchange, route: Route | None, response: Response) -> None:
+        try:
+            await exchange.answer(response)
+        except Overloaded as error:
+            await exchange.answer(self._refusal(exchange, route, error))
+
+    def _refusal(self, exchange: Exchange, route: Route | None, error: GoQueueError) -> Response:
+        if route is None:
+            of_registry = self._gateway.table.is_of_registry(path_of(exchange.head))
+        else:
+            of_registry = route.of_registry
+        return registry_refusal(error) if of_registry else refusal(exchange.request_id, error)
+
+    def _find(self, exchange: Exchange) -> tuple[Route, Mapping[str, str], str]:
+        """The route, the parameters of its path, and the query as it came."""
         head = exchange.head
+        target, headers = _target(head)
         if any(value.lower() == b"websocket" for value in head.values(b"upgrade")):
-            self._gateway.check_origin(exchange, self._called)
+            self._gateway.check_origin(headers, self._called)
             raise self._gateway.other_port()
-        path, _, query = _target(head.target).partition("?")
+        path, _, query = target.partition("?")
         try:
             route, values = self._gateway.table.find(head.method, path)
         except GoQueueError:
-            self._gateway.check_origin(exchange, self._called)  # a page of others learns nothing
+            self._gateway.check_origin(headers, self._called)  # a page of others learns nothing
             raise
         if not route.is_open:
-            self._gateway.check_origin(exchange, self._called)
-        return route, values, parameters(query)
+            self._gateway.check_origin(headers, self._called)
+        return route, values, query
 
     async def _respond(
-        self, route: Route, exchange: Exchange, values: Mapping[str, str], query: Mapping[str, str]
+        self, route: Route, exchange: Exchange, values: Mapping[str, str], raw_query: str
     ) -> Response | None:
         asked: Any = None
+        query = parameters(raw_query, () if route.query is None else route.query.lists)
         if route.query is not None:
             asked = read_model(route.query, query, of_query=True)
         elif query and route.method != OPTIONS:
@@ -174,44 +207,31 @@ class _Client:
         body: Any = None
         if route.body is not None:
             data = await exchange.body(JSON_SIZE_MAX)
-            body = read_model(route.body, parse_json(data if data or route.body is not NoFields else b"{}"))
+            cure = SCHEMA_CURE if route.of_registry else CURE
+            body = read_model(
+                route.body, parse_json(data if data or route.body is not NoFields else b"{}", cure=cure)
+            )
         ask = partial(self.session.call, request_id=exchange.request_id)
         return await route.handler(HttpCall(exchange, values, asked, body, ask, self._gateway))
 
 
-async def _answer(exchange: Exchange, response: Response) -> None:
-    try:
-        await exchange.answer(response)
-    except Overloaded as error:
-        await exchange.answer(refusal(exchange.request_id, error))
-
-
-def _target(target: bytes) -> str:
-    """Path and query. A whole address is what one would send to a proxy, and is understood as well."""
-    text = target.decode("ascii")
+def _target(head: Head) -> tuple[str, Headers]:
+    """Path and query, and the headers. A whole address is what one would send to a proxy, and is understood as
+    well; its host is the one that counts then."""
+    text = head.target.decode("ascii")
     if text.startswith(("http://", "https://")):
         _, _, rest = text.partition("://")
-        _, slash, path = rest.partition("/")
-        return slash + path or "/"
+        host = re.split("[/?]", rest, maxsplit=1)[0]
+        path, others = rest[len(host) :], [each for each in head.headers if each[0] != b"host"]
+        return path if path.startswith("/") else f"/{path}", [*others, (b"host", host.encode())]
     if not text.startswith("/"):
         raise InvalidRequest(f"the target {text!r} is no path; it begins with /")
-    return text
+    return text, head.headers
 
 
-def refusal(request_id: str, error: GoQueueError) -> Response:
-    """The one form of every error."""
-    body = error_body(error)
-    told = {
-        "code": body.code,
-        "message": body.message,
-        "retryable": body.retryable,
-        "details": {**body.details, **error.details},
-        "request_id": request_id,
-    }
-    status = status_of(error)
-    headers = retry_headers(status)
-    if isinstance(error, WrongServer):
-        headers["goqueue-websocket"] = str(error.details["websocket"])
-    if isinstance(error, MethodNotAllowed):
-        headers["allow"] = str(error.details["allow"])
-    return Response(status, orjson.dumps(told, default=str), headers=headers)
+def path_of(head: Head) -> str:
+    """The raw path, also of a target that is refused."""
+    try:
+        return _target(head)[0].partition("?")[0]
+    except InvalidRequest:
+        return ""

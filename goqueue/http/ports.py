@@ -69,7 +69,7 @@ async def serving(
         accepting = trio.CancelScope()
         doors = {
             Door(connections_max, listener.serve): websockets,
-            Door(http_connections_max, gateway.serve): requests,
+            Door(http_connections_max, gateway.serve, gateway.make_room, gateway.farewell): requests,
         }
         clients.start_soon(_accept, accepting, doors, clients)
         clients.start_soon(listener.look_after_all)

@@ -10,13 +10,17 @@ import trio
 
 from goqueue.core.health import NOT_READY, STARTING
 from goqueue.errors import Unavailable
-from goqueue.http.gateway import ANSWERS_BYTES_MAX, BODIES_BYTES_MAX, refusal
+from goqueue.http.gateway import ANSWERS_BYTES_MAX, BODIES_BYTES_MAX, path_of
+from goqueue.http.routes import ROUTES
 from goqueue.http.routes.health import ALIVE
+from goqueue.http.routing.refusals import refusal, registry_refusal
+from goqueue.http.routing.table import RouteTable
 from goqueue.http.server.budget import ByteBudget
 from goqueue.http.server.connection import Budgets, HttpConnection
 from goqueue.http.server.exchange import Exchange
 
-ALIVE_PATHS = (b"/healthz", b"/v1/healthz")
+ALIVE_PATHS = ("/healthz", "/v1/healthz")
+TABLE = RouteTable(ROUTES)
 
 
 class StartingGateway:
@@ -45,8 +49,10 @@ class StartingGateway:
 
 async def _answer(exchange: Exchange) -> None:
     exchange.is_last = True
-    if exchange.head.target.partition(b"?")[0] in ALIVE_PATHS:
+    path = path_of(exchange.head)
+    if path in ALIVE_PATHS:
         await exchange.answer(ALIVE)
-    else:
-        starting = Unavailable(NOT_READY[STARTING], status=STARTING)
-        await exchange.answer(refusal(exchange.request_id, starting))
+        return
+    starting = Unavailable(NOT_READY[STARTING], status=STARTING)
+    of_registry = TABLE.is_of_registry(path)
+    await exchange.answer(registry_refusal(starting) if of_registry else refusal(exchange.request_id, starting))

@@ -9,6 +9,7 @@ import pytest
 from goqueue.cli.process import (
     NEVER,
     ROUNDS_WHEN_BUSY,
+    ROUNDS_WHEN_IDLE,
     TRIM_SECONDS,
     BrokerProcess,
     postpone_full_collections,
@@ -37,6 +38,25 @@ def test_what_is_there_after_the_start_is_not_looked_at_again(process: BrokerPro
 
 def test_no_collection_of_everything_comes_by_itself(process: BrokerProcess) -> None:
     assert gc.get_threshold()[2] == NEVER
+
+
+def test_a_collection_between_requests_looks_at_few_objects(process: BrokerProcess) -> None:
+    """However many came since the start: a thousand new partitions would else be a stall of 60 ms later on."""
+    looked_at = list[int]()
+
+    def note(phase: str, collection: dict[str, int]) -> None:
+        if phase == "start" and collection["generation"] == 1:
+            looked_at.append(len(gc.get_objects(0)) + len(gc.get_objects(1)))
+
+    process.settle()
+    gc.callbacks.append(note)
+    try:
+        kept = [[number] for number in range(200_000)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(kept) == 200_000
+    assert len(looked_at) >= 2
+    assert max(looked_at) <= 80_000
 
 
 def test_free_memory_goes_back_once_a_minute() -> None:
@@ -72,7 +92,7 @@ def test_the_oldest_garbage_goes_when_nobody_asks_or_when_there_is_much(process:
     process.settle()
     process.tidy(idle=True)
     assert process.collections == 0, "there was nothing to look at"
-    middle_rounds(2)
+    middle_rounds(ROUNDS_WHEN_IDLE)
     process.tidy(idle=False)
     assert process.collections == 0
     process.tidy(idle=True)
@@ -87,7 +107,7 @@ def test_who_is_at_work_for_somebody_is_not_idle_though_nobody_asks(process: Bro
     times = iter([10.0, 10.9, 11.0])
     process = BrokerProcess(lambda: next(times))
     process.settle()
-    middle_rounds(2)
+    middle_rounds(ROUNDS_WHEN_IDLE)
     process.tidy(idle=True)
     assert process.collections == 0
     process.tidy(idle=True)

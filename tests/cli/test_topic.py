@@ -57,7 +57,7 @@ async def test_a_topic_is_made_with_three_partitions_and_described(shell: Shell)
     assert described["config"]["retention_hours"] == 168
     table = (await shell("topic", "describe", "orders")).stdout
     assert described["uuid"] in table
-    assert "max_bytes          unlimited\n" in table
+    assert "max_bytes           unlimited\n" in table
 
 
 async def test_settings_are_numbers_where_numbers_are_wanted_and_default_resets(shell: Shell) -> None:

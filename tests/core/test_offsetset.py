@@ -50,6 +50,7 @@ def test_a_range_of_it_is_cut_and_counted(changes: list[tuple[bool, Run]], run: 
     inside = model & set(range(run.first, run.last + 1))
     assert list(offsets.runs(*run)) == runs_of(inside)
     assert offsets.count(*run) == len(inside)
+    assert offsets.has_any([(*run, 1)]) == bool(inside)
 
 
 @given(changes, changes)

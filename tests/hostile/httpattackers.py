@@ -40,6 +40,13 @@ PATHS = (
     b"http://evil.example/topics",
     b"*",
     b"/v1/v1/v1",
+    b"/subjects/../../etc/passwd/versions",
+    b"/subjects/%00%0a/versions/-1",
+    b"/subjects/" + b"a" * 10_000 + b"/versions/latest",
+    b"/subjects/siege/versions/99999999999999999999?permanent=true",
+    b"/subjects/siege/metadata?" + b"&".join([b"key=x&value=y"] * 40),
+    b"/schemas" * 1_000,
+    b"/schemas/ids/-1",
 )
 # None of these publishes anything: the topic has one partition.
 BODIES: tuple[Any, ...] = (
@@ -54,6 +61,22 @@ BODIES: tuple[Any, ...] = (
     {"messages": [{"value": "v", "partition": 99, "headers": {"x" * 300: "y" * 70_000}}]},
     {"messages": [], "more": 1},
     {"records": [{"value": "v"}]},
+    {"schema": {"type": "object"}},
+    {"schema": "[" * 40_000},
+    {"schema": '{"not":' * 20_000},
+    {
+        "schema": '{"pattern": "(a+)+$(a+)+$"}',
+        "references": [{"name": "x", "subject": "siege", "version": 1}] * 300,
+    },
+    {"schema": '{"$ref": "http://127.0.0.1:1/"}', "metadata": {"properties": {"x": None}}, "ruleSet": {}},
+    {"schema": json.dumps({"enum": list(range(100_000))})},
+    {"schema": json.dumps({"description": "x" * 2_000_000})},
+    {"compatibility": "SIDEWAYS", "overrideRuleSet": {"x": 1}},
+)
+REGISTRY_TARGETS = (
+    b"/subjects/siege/versions",
+    b"/subjects/siege",
+    b"/schemas/compatibility/subjects/siege/versions/latest",
 )
 RAW_BODIES = (
     b"[" * 1_048_576,
@@ -133,7 +156,10 @@ async def hostile_json(stream: trio.abc.HalfCloseableStream, random: Random) -> 
     for _ in range(5):
         body = random.choice((*RAW_BODIES, *(json.dumps(each).encode() for each in BODIES)))
         target = random.choice(
-            (MESSAGES, b"/topics", b"/messages/ack", b"/groups/siege/join", b"/groups/siege/offsets")
+            (
+                *(MESSAGES, b"/topics", b"/messages/ack", b"/groups/siege/join", b"/groups/siege/offsets"),
+                *REGISTRY_TARGETS,
+            )
         )
         await stream.send_all(post(target, body))
         if not await stream.receive_some(65_536):

@@ -168,7 +168,9 @@ def test_connections_leave_half_of_the_descriptors_to_the_logs(
 ) -> None:
     """A log that cannot open its next segment ends the node, so no crowd may take all of them."""
     monkeypatch.setattr(serve, "descriptors_max", lambda: 1_024)
-    assert serve._connections_max(500) == 500
+    assert serve._connections_max(500, 12) == (500, 12)
     assert not caplog.text
-    assert serve._connections_max(10_000) == 512
-    assert "only 512 are possible" in caplog.text
+    assert serve._connections_max(10_000, 1_000) == (384, 128)
+    assert "only 384 websockets and 128 HTTP connections are possible" in caplog.text
+    assert serve._connections_max(10_000, 20) == (492, 20)
+    assert serve._connections_max(200, 1_000) == (200, 312)

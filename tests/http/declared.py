@@ -9,13 +9,13 @@ import orjson
 from goqueue.http.routes import ROUTES
 from goqueue.http.routes.links import LINKS
 from goqueue.http.routing.openapi import document
-from goqueue.http.routing.route import Route
+from goqueue.http.routing.route import JSON_KINDS, Route
 from goqueue.http.routing.table import RouteTable
 from goqueue.http.server.errors import HttpError
-from goqueue.http.server.exchange import JSON
 
 TABLE = RouteTable(ROUTES)
 ERROR_FIELDS = {"code", "message", "retryable", "details", "request_id"}
+REGISTRY_ERROR_FIELDS = {"error_code", "message"}
 
 
 @cache
@@ -29,7 +29,8 @@ def check_declared(method: str, target: str, status: int, content_type: str, bod
     try:
         route, _ = TABLE.find(method, path)
     except HttpError:
-        assert method == "HEAD" or set(orjson.loads(body)) == ERROR_FIELDS
+        expected = REGISTRY_ERROR_FIELDS if TABLE.is_of_registry(path) else ERROR_FIELDS
+        assert method == "HEAD" or set(orjson.loads(body)) == expected
         return
     if method in ("HEAD", "OPTIONS"):
         return
@@ -42,12 +43,12 @@ def check_declared(method: str, target: str, status: int, content_type: str, bod
         assert content_type.partition(";")[0] in given, (
             f"{method} {route.path} declares no {content_type} for {status}"
         )
-    if content_type == JSON and body:
-        _validator(route, str(status)).validate(orjson.loads(body))
+    if content_type in JSON_KINDS and body:
+        _validator(route, str(status), content_type).validate(orjson.loads(body))
 
 
 @cache
-def _validator(route: Route, status: str) -> jsonschema_rs.Validator:
+def _validator(route: Route, status: str, kind: str) -> jsonschema_rs.Validator:
     responses = the_document()["paths"][route.path][route.method.lower()]["responses"]
-    schema = responses[status]["content"][JSON]["schema"]
+    schema = responses[status]["content"][kind]["schema"]
     return jsonschema_rs.Draft202012Validator({**schema, "components": the_document()["components"]})

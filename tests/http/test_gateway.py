@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
+import orjson
 import pytest
 import trio
 from trio.testing import MockClock
@@ -37,16 +38,63 @@ async def answer_to(stream: SimulatedStream, question: bytes) -> bytes:
     return answer
 
 
-async def test_connections_are_bounded_by_themselves_and_idle_ones_end(autojump_clock: MockClock) -> None:
+async def answer_to_json(stream: SimulatedStream, start: bytes, body: bytes) -> bytes:
+    head = b"%b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+    await stream.send_all(head % (start, len(body), body))
+    return bytes(await stream.receive_some(4_096))
+
+
+async def test_idle_connections_end_after_their_time(autojump_clock: MockClock) -> None:
     network = SimulatedNetwork()
     async with a_broker(network, connections_max=50):
         idle = [await network.connect(HOST, PORT) for _ in range(50)]
-        await trio.testing.wait_all_tasks_blocked()
-        answer = await answer_to(await network.connect(HOST, PORT), PROBE)
-        assert answer.startswith(b"HTTP/1.1 503 ")
         await trio.sleep(IDLE_SECONDS_MAX + 1)
         assert [await stream.receive_some(1) for stream in idle] == [b""] * 50
         assert (await answer_to(await network.connect(HOST, PORT), PROBE)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_whoever_has_a_request_gets_the_place_of_those_who_have_none(autojump_clock: MockClock) -> None:
+    """A crowd of idle connections, or of heads that never end, keeps no probe out."""
+    network = SimulatedNetwork()
+    async with a_broker(network, connections_max=10):
+        crowd = [await network.connect(HOST, PORT) for _ in range(10)]
+        for stream in [crowd[0], *crowd[5:]]:
+            await stream.send_all(b"GET /heal")
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(3):
+            assert (await answer_to(await network.connect(HOST, PORT), PROBE)).startswith(b"HTTP/1.1 200 ")
+            await trio.sleep(2)
+        assert await crowd[0].receive_some(1) == b"", "the oldest, without a word"
+        for stream in crowd[1:5]:
+            assert (await answer_to(stream, PROBE)).startswith(b"HTTP/1.1 200 "), "no more than needed"
+
+
+async def test_requests_under_way_keep_their_places_and_whoever_comes_then_is_told_so(
+    autojump_clock: MockClock,
+) -> None:
+    """In the one form of all refusals, also where nobody has read the request."""
+    network = SimulatedNetwork()
+    async with a_broker(network, connections_max=3):
+        first = await network.connect(HOST, PORT)
+        await answer_to_json(first, b"POST /topics", b'{"name": "orders"}')
+        reading = b"GET /topics/orders/messages?offset=latest&wait=20 HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        waiting = [first, *[await network.connect(HOST, PORT) for _ in range(2)]]
+        for stream in waiting:
+            await stream.send_all(reading)
+        await trio.testing.wait_all_tasks_blocked()
+        refused = await answer_to(await network.connect(HOST, PORT), PROBE)
+        head, _, body = refused.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: 1" in head
+        told = orjson.loads(body)
+        assert (told["code"], told["retryable"], told["message"][:26]) == (
+            "overloaded",
+            True,
+            "3 connections are open her",
+        )
+        assert sorted(told) == ["code", "details", "message", "request_id", "retryable"]
+        for stream in waiting:
+            assert (await stream.receive_some(4_096)).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize(
@@ -58,6 +106,11 @@ async def test_connections_are_bounded_by_themselves_and_idle_ones_end(autojump_
         ("GET / HTTP/1.1", ["Host: 127.0.0.1", "Origin: http://evil.example"], 403),
         ("POST /healthzz HTTP/1.1", ["host: evil.example"], 403),
         ("GET /metrics HTTP/1.1", ["host: 127.0.0.1", "host: evil.example"], 400),
+        ("GET http://localhost:7711/topics HTTP/1.1", ["host: evil.example"], 200),
+        ("GET http://evil.example/topics HTTP/1.1", ["host: localhost"], 403),
+        ("GET http://localhost?limit=1 HTTP/1.1", ["host: localhost"], 400),
+        ("GET http://me@localhost/topics HTTP/1.1", ["host: localhost"], 403),
+        ("GET http:///topics HTTP/1.1", ["host: localhost"], 403),
         ("GET /topics HTTP/1.1", [], 400),
         ("nonsense", ["host: evil.example"], 400),
         ("GET /healthz HTTP/1.1", ["host: evil.example", "origin: http://evil.example"], 200),

@@ -22,6 +22,7 @@ from goqueue.net.wire.kinds import ANSWERS, BODIES, KINDS, Answer, Request
 from goqueue.net.wire.limits import FRAME_SIZE_MAX
 from goqueue.net.wire.messages import Hello, Produce, Welcome
 from goqueue.net.wire.registry import name_of
+from goqueue.net.wire.schemas import SchemaText, Subject
 from tests.storage.logs import records_in
 
 PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text()
@@ -34,6 +35,8 @@ WORDS = {
     Uuid: "uuid",
     Secret: "secret",
     Blob: "blob",
+    Subject: "subject",
+    SchemaText: "schema text",
 }
 
 
@@ -92,7 +95,7 @@ def test_the_page_has_the_fields_of_every_kind(kind: int) -> None:
 
 def test_the_page_has_the_fields_of_what_lies_inside() -> None:
     inside = {part.__name__: part for body in BODIES.values() for part in parts_of(body) if part not in KINDS}
-    assert len(inside) == 34
+    assert len(inside) == 39
     for name, part in inside.items():
         assert rows(section(name)) == fields_of(part)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import trio
 
 ROOT = Path(__file__).parents[2]
-LIFE_SECONDS_MAX = 60.0
+LIFE_SECONDS_MAX = 180
 READ_SIZE = 65_536
 
 

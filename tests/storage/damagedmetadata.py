@@ -3,8 +3,8 @@
 from random import Random
 
 from goqueue.core.records.batch import MAGIC
-from goqueue.storage.directory.metadatalog import MetadataLog
 from goqueue.storage.directory.rebuilding import put_in_place, rebuild
+from goqueue.storage.directory.recordlog import RecordLog
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import mounted
 from tests.storage.oldregister import LIST
@@ -24,7 +24,7 @@ async def cut_last_batch(disk: SimulatedDisk) -> None:
 async def claim_all(disk: SimulatedDisk) -> None:
     """As if the broker had rested for a second before its end."""
     async with mounted(disk) as volume:
-        log, _ = await MetadataLog.open(volume, LIST)
+        log, _ = await RecordLog.open(volume, LIST)
         await log.close()
 
 

@@ -7,7 +7,7 @@ from crc32c import crc32c
 
 from goqueue.core.groups.registry import GroupRegistry, RegistryEntry
 from goqueue.core.metadata.metadata import BrokerMetadata
-from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.recordlog import RecordLog
 from goqueue.storage.journals.file import FrameKind, encode_frame
 from goqueue.storage.journals.groups import GROUPS, REGISTRY
 from goqueue.storage.journals.journal import Journal
@@ -47,7 +47,7 @@ async def write_copied_journal(volume: Volume, directory: str, name: str, snapsh
 async def as_earlier_backup(disk: SimulatedDisk, path: str) -> None:
     """Turn a backup into one of an earlier version, whose groups are in a journal."""
     async with mounted(disk) as volume:
-        log, found = await MetadataLog.open(volume, f"{path}/logs/__metadata/0")
+        log, found = await RecordLog.open(volume, f"{path}/logs/__metadata/0")
         [snapshot] = found.records
         assert isinstance(snapshot, dict)
         await write_copied_journal(volume, f"{path}/{GROUPS}", REGISTRY, msgpack.packb(snapshot.pop("groups")))
@@ -64,7 +64,7 @@ async def as_before_the_import(
     them.
     """
     async with mounted(disk) as volume:
-        log, found = await MetadataLog.open(volume, LIST)
+        log, found = await RecordLog.open(volume, LIST)
         metadata = BrokerMetadata()
         for record in found.records:
             metadata.apply(record)

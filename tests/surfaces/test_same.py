@@ -14,7 +14,7 @@ from goqueue.client.client import Connecting
 from goqueue.client.producing.options import SendOptions, send_options
 from tests.client.test_client import BAD_ADDRESSES
 
-KINDS = ["Client", "Consumer", "DeliveredMessage", "Producer", "Reader"]
+KINDS = ["Client", "Consumer", "DeliveredMessage", "Producer", "Reader", "TypedProducer"]
 FOR_THE_INSIDE = {
     "Client": {"call", "close", "open", "publish_as", "ready_publisher", "spawn"},
     "Consumer": {"be_patient", "extends_at_work", "next_batch", "serve", "take_back"},
@@ -35,6 +35,7 @@ FOR_THE_INSIDE = {
         *("send_as", "send_within", "take", "take_queued"),
     },
     "Reader": set[str](),
+    "TypedProducer": {"begin"},
 }
 """What the parts of the client for Trio use of each other. All else with a public name is for programs."""
 WITHOUT_AWAIT = {

@@ -106,10 +106,6 @@ class GroupDelivery:
 
     # Turns
 
-    def settle_gathered(self) -> None:
-        """Before the turn hands on anything but a settlement, and at the end of its letters."""
-        self.settling.settle_gathered()
-
     # Time, and the log
 
     def next_deadline(self) -> float | None:

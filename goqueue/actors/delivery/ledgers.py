@@ -23,6 +23,8 @@ from goqueue.core.deadlines import Deadlines
 from goqueue.core.groups.takers import Takers
 from goqueue.core.groups.tenure import Tenure
 from goqueue.core.ledger.entries import (
+    Acked,
+    Begun,
     Committed,
     CutBack,
     Damaged,
@@ -62,6 +64,11 @@ ROUNDS_PER_CLAIM = 5
 """Under constant writes a recovery point claims what is durable at every fifth sync."""
 IDLE_SECONDS_BEFORE_CLAIM = 0.5
 """Else it comes once nothing more is written: it takes as long as several syncs."""
+
+TAKING_AWAY = (PassedOver, Removed, CutBack, Reset, Committed, Damaged)
+"""Entries that may remove messages from a plan."""
+WITHOUT_DEADLINES = (Acked, Begun)
+"""Entries after which no lease and no retry ends earlier than before."""
 
 
 class StreamPosition(NamedTuple):
@@ -103,14 +110,11 @@ class GroupHere:
     """Dead letters of a transfer that cannot be read: they wait for a repair."""
     begun_at: int = 0
     """The offset behind the records that began its ledger; 0 if the log already had it."""
+    name: str = field(init=False)
+    ledger: Ledger = field(init=False)
 
-    @property
-    def name(self) -> str:
-        return self.written.group
-
-    @property
-    def ledger(self) -> Ledger:
-        return self.written.ledger
+    def __post_init__(self) -> None:
+        self.name, self.ledger = self.written.group, self.written.ledger
 
     def assign(self, member: str | None, generation: int) -> None:
         """The position of a new owner is not known before it fetches."""
@@ -282,32 +286,38 @@ class Ledgers:
 
     def journal(self, changes: Mapping[GroupHere, Sequence[Entry]]) -> Sequence["WrittenChange"]:
         """The first half of `write_together`. Nothing else may look at these ledgers before the second."""
-        wall, written = self._clock.now(), list[WrittenChange]()
+        wall, written, payloads = self._clock.now(), list[WrittenChange](), list[Payload]()
         for here, entries in changes.items():
-            renewed = self._renewed_for(here.written, entries)
-            written.append(WrittenChange(here, entries, renewed, _payloads(here.written, wall, entries, renewed)))
-        self._append([payload for change in written for payload in change.payloads], wall)
+            renewed = self._renewed_for(entries) if here.written.is_spent else ()
+            written.append(WrittenChange(here, entries, renewed))
+            for id_ in renewed:
+                payloads.append(reads_here(here.written, wall, here.written.settings, id_))
+            for ahead, entry in enumerate(entries, len(renewed)):
+                payloads.append(happened(here.written, wall, entry, ahead))
+        self._append(payloads, wall)
         return written
 
     def apply(self, written: Sequence["WrittenChange"], now: float) -> None:
-        for change in written:
-            self._apply(change, now)
+        for here, entries, renewed in written:
+            for producer_id in renewed:
+                here.written.take_producer(producer_id)
+            self._apply(here, entries, now)
+            here.written.number += len(renewed) + len(entries)
 
-    def _apply(self, change: "WrittenChange", now: float) -> None:
-        here, written = change.here, change.here.written
-        for producer_id in change.renewed:
-            written.take_producer(producer_id)
-        for entry in change.entries:
-            written.ledger.apply(entry, now)
-            here.removals += _takes_away(entry)
-        written.number += len(change.payloads)
-        self._note_deadline(here)
+    def _apply(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
+        ledger, brings_deadlines = here.ledger, False
+        for entry in entries:
+            ledger.apply(entry, now)
+            here.removals += isinstance(entry, TAKING_AWAY)
+            brings_deadlines = brings_deadlines or not isinstance(entry, WITHOUT_DEADLINES)
+        if brings_deadlines:
+            self._note_deadline(here)
         if here.listener is not None:
             here.listener.hint()
 
-    def _renewed_for(self, written: WrittenLedger, entries: Sequence[Entry]) -> list[int]:
+    def _renewed_for(self, entries: Sequence[Entry]) -> Sequence[int]:
         """A transfer needs a producer id with free numbers: a spent id is replaced by a new one."""
-        begins = written.is_spent and any(isinstance(entry, TransferBegun) for entry in entries)
+        begins = any(isinstance(entry, TransferBegun) for entry in entries)
         return [draw_producer_id(self._random)] if begins else []
 
     def begin(
@@ -426,16 +436,4 @@ class WrittenChange(NamedTuple):
     here: GroupHere
     entries: Sequence[Entry]
     renewed: Sequence[int]
-    """Producer ids that were journaled with them."""
-    payloads: Sequence[Payload]
-
-
-def _payloads(
-    written: WrittenLedger, wall: Microseconds, entries: Sequence[Entry], renewed: Sequence[int]
-) -> list[Payload]:
-    payloads = [reads_here(written, wall, written.settings, id_) for id_ in renewed]
-    return payloads + [happened(written, wall, entry, ahead) for ahead, entry in enumerate(entries, len(renewed))]
-
-
-def _takes_away(entry: Entry) -> bool:
-    return isinstance(entry, PassedOver | Removed | CutBack | Reset | Committed | Damaged)
+    """Producer ids that were journaled before them."""

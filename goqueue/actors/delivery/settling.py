@@ -12,14 +12,13 @@ from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.actors.delivery.writing import LedgerWriter
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
-from goqueue.actors.runtime.parts import refusing
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.ledger.attempts import AttemptRuns
+from goqueue.core.ledger.deliveries import Delivery
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.settlements import Action, decided_together
 from goqueue.environment import WallClock
-from goqueue.errors import DiskFull
-from goqueue.types import Microseconds
+from goqueue.errors import DiskFull, GoQueueError
 
 
 class Asked(NamedTuple):
@@ -34,9 +33,8 @@ class Decided(NamedTuple):
     entry: Entry | None
     stale: AttemptRuns
     reply: Reply[AttemptRuns]
-    nonce: int
-    acks_since: Microseconds | None
-    """When the messages were delivered, if they are acked."""
+    acked: Delivery | None
+    """The delivery, if messages of it are acked."""
 
 
 @dataclass(eq=False, slots=True)
@@ -51,9 +49,14 @@ class GroupSettling:
 
     @defers(SettleRuns)
     async def gather(self, message: SettleRuns, reply: Reply[AttemptRuns]) -> None:
+        self.gather_at_once(message, reply)
+
+    def gather_at_once(self, message: SettleRuns, reply: Reply[AttemptRuns]) -> None:
         self._gathered.append(Asked(message, reply))
 
     def settle_gathered(self) -> None:
+        if not self._gathered:
+            return
         gathered, self._gathered = self._gathered, []
         for portion in decided_together(gathered, lambda asked: asked.message):
             self._settle(portion)
@@ -61,8 +64,10 @@ class GroupSettling:
     def _settle(self, portion: Sequence[Asked]) -> None:
         now, decided = trio.current_time(), list[Decided]()
         for asked in portion:
-            with refusing(asked.reply):
+            try:
                 decided.append(self._decide(asked, now))
+            except GoQueueError as refusal:  # for every settlement: without a context manager
+                asked.reply.fail(refusal)
         changes = dict[GroupHere, list[Entry]]()
         for each in decided:
             if each.entry is not None:
@@ -71,16 +76,20 @@ class GroupSettling:
         self._note_acked(decided)
 
     def _decide(self, asked: Asked, now: float) -> Decided:
-        message, here = asked.message, self.ledgers.find(asked.message.group)
-        acks_since = here.ledger.delivered_at(message.nonce) if message.action is Action.ACK else None
-        return Decided(here, *here.ledger.settle(now, message), asked.reply, message.nonce, acks_since)
+        message, reply = asked
+        here = self.ledgers.find(message.group)
+        acked = here.ledger.delivery(message.nonce) if message.action is Action.ACK else None
+        entry, stale = here.ledger.settle(now, message)
+        return Decided(here, entry, stale, reply, acked)
 
     def _note_acked(self, decided: Sequence[Decided]) -> None:
         """One duration for each delivery of which the last message was acked just now."""
-        wall = self.clock.now()
-        for here, _, _, _, nonce, since in decided:
-            if since is not None and here.ledger.delivered_at(nonce) is None:
-                self.counts.of[here.name].ack_seconds.add(max(0, wall - since) / 1_000_000)
+        for here, _, _, _, delivery in decided:
+            if delivery is not None and not delivery.leases.size:
+                self._note_ended(here, delivery)
+
+    def _note_ended(self, here: GroupHere, delivery: Delivery) -> None:
+        self.counts.of[here.name].ack_seconds.add(max(0, self.clock.now() - delivery.wall) / 1_000_000)
 
 
 def _answer(decided: Sequence[Decided], failure: DiskFull | None) -> None:

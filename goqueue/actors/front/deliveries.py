@@ -33,7 +33,6 @@ from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.runtime.cycles import current_party
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.ledger.ledger import REASON_LENGTH_MAX
@@ -272,6 +271,7 @@ def _delivery_set(each: tuple[int, OffsetSet]) -> wire.DeliverySet:
 # Settling
 
 _DONE = wire.SettledDelivery(None)
+_ACTIONS = {int(action): action for action in Action}
 
 
 def begin_settle(
@@ -287,18 +287,33 @@ class _SettleRequest(OrderedRequest[wire.SettleDelivery, wire.SettledDelivery]):
     __slots__ = ("_group", "haste")
 
     def __init__(self, session: BrokerSession, request: wire.Settle, responder: Responder) -> None:
-        size = sum(len(each.runs) + 1 + sum(len(some.chunks) for some in each.sets) for each in request.deliveries)
+        size = sum([len(each.runs) + 1 + _chunks_in(each.sets) for each in request.deliveries])
         super().__init__(session, request.deliveries, session.settles, size, responder)
         self._group = request.group
         self.haste = Haste.LATER if request.is_unhurried else Haste.AT_ONCE
 
     def question(self, item: wire.SettleDelivery) -> SettleRuns | None:
-        question = _question(self._group, item)
-        return question if question.size or question.action is Action.EXTEND else None
+        action, delay, whole = _ACTIONS[item.action], item.delay_ms, item.whole
+        check_settlement(action, delay, is_whole=bool(whole), is_named=bool(item.runs or item.sets))
+        runs = named_messages(item.runs, item.sets)
+        if not (runs or whole or action is Action.EXTEND):
+            return None
+        seconds, reason = None if delay is None else delay / 1_000, item.reason[:REASON_LENGTH_MAX]
+        return SettleRuns(self._group, item.nonce, action, runs, seconds, reason, whole)
 
     def asked(self, number: int, question: SettleRuns, reply: Reply[AttemptRuns]) -> None:
-        counts = self.session.statistics.groups
-        reply.then(lambda settled: self.settle(number, _settled(counts, question, settled.outcome)))
+        reply.then(partial(self._heard, number, question))
+
+    def _heard(self, number: int, question: SettleRuns, reply: Reply[AttemptRuns]) -> None:
+        outcome = reply.outcome
+        if isinstance(outcome, tuple):
+            counts = self.session.statistics.groups.of[question.group]
+            counts.note_settled(question.action, question.size, outcome)
+            stale = tuple(map(wire.DeliveryRun._make, outcome))
+            self.settle(number, wire.SettledDelivery(None, stale) if stale else _DONE)
+        else:
+            assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
+            self.settle(number, self.refused(outcome))
 
     def refused(self, error: GoQueueError) -> wire.SettledDelivery:
         return wire.SettledDelivery(error_body(error))
@@ -310,19 +325,5 @@ class _SettleRequest(OrderedRequest[wire.SettleDelivery, wire.SettledDelivery]):
         return wire.Settled(pieces)
 
 
-def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
-    action, delay, whole = Action(delivery.action), delivery.delay_ms, delivery.whole
-    check_settlement(action, delay, is_whole=bool(whole), is_named=bool(delivery.runs or delivery.sets))
-    runs = named_messages(delivery.runs, delivery.sets)
-    seconds, reason = None if delay is None else delay / 1_000, delivery.reason[:REASON_LENGTH_MAX]
-    return SettleRuns(group, delivery.nonce, action, runs, seconds, reason, whole)
-
-
-def _settled(
-    counts: GroupCounts, question: SettleRuns, outcome: AttemptRuns | BaseException
-) -> wire.SettledDelivery:
-    if isinstance(outcome, tuple):
-        counts.of[question.group].note_settled(question.action, question.size, outcome)
-        return wire.SettledDelivery(None, tuple(map(wire.DeliveryRun._make, outcome)))
-    assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
-    return wire.SettledDelivery(error_body(outcome))
+def _chunks_in(sets: Sequence[wire.DeliverySet]) -> int:
+    return sum([len(each.chunks) for each in sets]) if sets else 0

@@ -32,17 +32,35 @@ FULL = (
 Serve: TypeAlias = Callable[[trio.abc.HalfCloseableStream], Awaitable[None]]
 
 
+def _in_plain_text(reason: str) -> bytes:
+    return FULL % (len(reason), reason.encode())
+
+
+def _nobody_leaves() -> bool:
+    return False
+
+
 class Door:
     """Admits at most `most` connections at once, and turns others away."""
 
-    def __init__(self, most: int, serve: Serve) -> None:
+    def __init__(
+        self,
+        most: int,
+        serve: Serve,
+        make_room: Callable[[], bool] = _nobody_leaves,
+        farewell: Callable[[str], bytes] = _in_plain_text,
+    ) -> None:
+        """`make_room` ends a connection that nobody uses, if there is one. `farewell` is the answer for those that
+        are turned away, with the reason in it."""
         self._most = most
         self._serve = serve
+        self._make_room = make_room
+        self._farewell = farewell
         self._inside = 0
         self._turned_away = 0
 
     async def serve(self, stream: trio.abc.HalfCloseableStream) -> None:
-        if self._inside < self._most:
+        if self._inside < self._most or self._make_room():
             self._inside += 1
             try:
                 await self._serve(stream)
@@ -59,10 +77,10 @@ class Door:
 
     async def _turn_away(self, stream: trio.abc.HalfCloseableStream) -> None:
         """Read the request first: a close with unread bytes may drop the answer on its way."""
-        reason = f"{self._most} connections are open here, which is all this broker takes; close some".encode()
+        reason = f"{self._most} connections are open here, which is all this broker takes; close some"
         with trio.move_on_after(FAREWELL_SECONDS_MAX), suppress(trio.BrokenResourceError):
             await stream.receive_some(REQUEST_SIZE_MAX)
-            await stream.send_all(FULL % (len(reason), reason))
+            await stream.send_all(self._farewell(reason))
         await trio.aclose_forcefully(stream)
 
 

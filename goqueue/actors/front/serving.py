@@ -1,6 +1,6 @@
 """Every request of the protocol, and the function that serves it."""
 
-from goqueue.actors.front import delays, deliveries, groups, health, records, streams, topics
+from goqueue.actors.front import delays, deliveries, groups, records, schemas, streams, topics
 from goqueue.actors.front.session import Serving
 from goqueue.net.wire.groups import CommitOffsets, JoinGroup, Receive, Settle
 from goqueue.net.wire.messages import Produce
@@ -15,10 +15,10 @@ SERVING = Serving(
     },
     answered={
         **topics.ANSWERED,
-        **health.ANSWERED,
         **records.ANSWERED,
         **groups.ANSWERED,
         **streams.ANSWERED,
         **delays.ANSWERED,
+        **schemas.ANSWERED,
     },
 )

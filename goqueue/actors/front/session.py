@@ -96,6 +96,8 @@ class BrokerSession:
         self.joins = Joins()
         self.describing = trio.CapacityLimiter(1)
         self.is_redriving = False
+        self.registry_pieces: Sequence[bytes] = ()
+        """The schema registry at the moment of this session's last snapshot, until it was fetched."""
         self._begun, self._answered = serving.begun, serving.answered
         self._partitions = KnownPartitions()
         self.known_partition = self._partitions.find

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
+import trio
+
 from goqueue.actors.front.lanefigures import lane_figures
+from goqueue.actors.front.schemas import schema_figures
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups.board import groups_board
 from goqueue.actors.node.broker import Broker
@@ -29,6 +32,8 @@ from goqueue.actors.topics.requests import (
     TopicView,
 )
 from goqueue.core.groups.deadletter import Story
+from goqueue.core.health import HealthFacts, judge
+from goqueue.core.log.admission import disk_needed
 from goqueue.core.names import dead_letter_topic
 from goqueue.core.records.batch import ENVELOPE_SIZE, parse_envelope, records_of
 from goqueue.core.records.record import decode_records
@@ -44,7 +49,9 @@ from goqueue.errors import (
 )
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import error_body
+from goqueue.net.wire.fields import PROSE_SIZE_MAX
 from goqueue.storage.backup.groups import pack_with
+from goqueue.storage.directory.storedschemas import packed
 from goqueue.storage.slices import Slices
 from goqueue.types import Buffer, Offset
 
@@ -105,7 +112,8 @@ async def take_snapshot(session: BrokerSession, _: wire.TakeSnapshot) -> wire.Sn
     view = await session.broker.topics.call(TakeSnapshot())
     if view.groups.registry is None:
         raise Unavailable("the register of groups is being started; try again")
-    return _snapshot(view, session.broker)
+    pieces = session.registry_pieces = await packed(view.registry, Slices())
+    return _snapshot(view, session.broker)._replace(registry_pieces=len(pieces))
 
 
 async def stats(session: BrokerSession, _: wire.Stats) -> wire.StatsReport:
@@ -113,7 +121,11 @@ async def stats(session: BrokerSession, _: wire.Stats) -> wire.StatsReport:
         slices, groups = Slices(), await _groups(session)
         topics = await (await topics_board(session.broker.topics)).count(slices)
         lanes = await lane_figures(groups, (await session.statistics.all_groups(slices)).served, slices)
-        return wire.StatsReport(await session.statistics.report(topics, len(groups), lanes, slices))
+        return wire.StatsReport(
+            await session.statistics.report(
+                topics, len(groups), lanes, schema_figures(session.broker.schemas), slices
+            )
+        )
 
 
 async def _groups(session: BrokerSession) -> dict[str, ActorRef]:
@@ -121,6 +133,37 @@ async def _groups(session: BrokerSession) -> dict[str, ActorRef]:
         return (await groups_board(session.broker.groups)).refs()
     except UnknownFormat:
         return {}  # they cannot be read; a request for a group says why
+
+
+async def check_health(session: BrokerSession, request: wire.CheckHealth) -> wire.HealthReport:
+    """Facts from boards, and the one rule that judges them. One at a time on a connection."""
+    async with session.describing:
+        health = judge(await _facts(session, Slices()), for_publish=request.for_publish)
+    reasons = (
+        wire.HealthReasonReport(each.code, _short(each.message), _short(each.cure)) for each in health.degraded
+    )
+    return wire.HealthReport(health.status, tuple(reasons))
+
+
+async def _facts(session: BrokerSession, slices: Slices) -> HealthFacts:
+    broker, statistics = session.broker, session.statistics
+    topics = await topics_board(broker.topics)
+    unavailable, lost = topics.impaired()
+    space, stalls = statistics.disk_space(), statistics.stalls
+    return HealthFacts(
+        disk_free=space.free,
+        disk_needed=disk_needed(space.total, least=broker.disk_free_min),
+        is_draining=broker.leaving.is_set(),
+        lost=lost,
+        unavailable=unavailable,
+        damaged=await statistics.damaged(slices),
+        stall_seconds=0.0 if stalls is None else stalls.longest_lately(trio.current_time()),
+        dead_letters=await broker.waiting_letters.count(topics, broker.environment.clock, slices),
+    )
+
+
+def _short(text: str) -> str:
+    return text[:PROSE_SIZE_MAX]
 
 
 async def _topics(views: Iterable[TopicView], slices: Slices) -> wire.Topics:
@@ -242,6 +285,7 @@ ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.Purge: purge,
     wire.DeleteBefore: delete_before,
     wire.Stats: stats,
+    wire.CheckHealth: check_health,
     wire.TakeSnapshot: take_snapshot,
     wire.RestorePartition: restore_partition,
 }

@@ -2,6 +2,7 @@
 
     broker ▸ storage       the data directory's lock, the committer
            ▸ metadata      which topics and groups there are, durably
+           ▸ registry      the schemas of messages, durably
            ▸ timers        hints which delayed messages may be due
            ▸ partitions    a supervisor; one child for each partition, restarted alone
            ▸ topics        starts and stops partitions to fit the metadata
@@ -29,6 +30,9 @@ from goqueue.actors.delays.timers import Timers
 from goqueue.actors.groups.groups import Groups
 from goqueue.actors.metadata.metadata import MetadataOwner
 from goqueue.actors.node.watchdog import Process, Watchdog
+from goqueue.actors.registry.board import SchemaBoard
+from goqueue.actors.registry.registry import Registry
+from goqueue.actors.registry.rules import RULES
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec, supervised
 from goqueue.actors.runtime.handlers import answers
@@ -66,6 +70,8 @@ class Broker:
     topics: ActorRef
     groups: ActorRef
     dead_letters: ActorRef
+    registry: ActorRef
+    schemas: SchemaBoard
     cluster: bytes
     node: str
     statistics: Statistics
@@ -147,6 +153,8 @@ async def running_broker(
         log_report(child)
 
     metadata = ChildSpec("metadata", lambda: MetadataOwner(volume, data, environment.clock))
+    schemas = SchemaBoard(RULES)
+    registry = ChildSpec("registry", lambda: Registry(volume, data, environment.clock, schemas))
     partitions = supervised("partitions", lambda: Supervisor(width=WIDTH, report=report))
     timers = ChildSpec("timers", lambda: Timers(environment.clock))
     dead_letters = ChildSpec(
@@ -170,6 +178,9 @@ async def running_broker(
             delay_counts=statistics.delays,
             fetch_counts=statistics.fetched,
             dead_letters=dead_letters.ref,
+            schemas=schemas.of,
+            schema_counts=statistics.schemas,
+            registry=schemas.registry,
         ),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )
@@ -190,6 +201,7 @@ async def running_broker(
     children = [
         storage,
         metadata,
+        registry,
         timers,
         partitions,
         topics,
@@ -210,6 +222,8 @@ async def running_broker(
             topics.ref,
             groups.ref,
             dead_letters.ref,
+            registry.ref,
+            schemas,
             meta.cluster.bytes,
             meta.node,
             statistics,

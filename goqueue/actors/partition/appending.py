@@ -22,6 +22,7 @@ from goqueue.actors.partition.arrivals import (
 )
 from goqueue.actors.partition.keeper import LogKeeper
 from goqueue.actors.partition.requests import Produce, Produced
+from goqueue.actors.partition.validation import MessageValidation
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import PartHost
@@ -53,6 +54,7 @@ class Appending:
         clock: WallClock,
         disk: Disk,
         admission: Admission,
+        validation: MessageValidation,
         disk_free_min: int,
         ids: MessageIds,
         delayed: DelayedMessages,
@@ -66,6 +68,7 @@ class Appending:
         self._clock = clock
         self._disk = disk
         self.admission = admission
+        self._validation = validation
         self._disk_free_min = disk_free_min
         self._ids = ids
         self._delayed = delayed
@@ -87,6 +90,9 @@ class Appending:
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
         if self.admission.checks_records:
             self.admission.check_records(records_in(batch), batch.record_count)
+        schemas = self._validation.schemas()
+        if schemas is not None and self.admission.validates:
+            await self._validation.check(batch, schemas, self.admission)
         ids = ids_in(records_in(batch), batch.record_count) if batch.attributes & HOLDS_IDS else ()
         self._arrived.append(Arrival(batch, message.acks, reply, ids))
 

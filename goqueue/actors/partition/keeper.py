@@ -45,6 +45,8 @@ class LogKeeper:
     def next_deadline(self) -> float | None:
         """When to call `begin_what_is_due`. The task itself sees what falls due while it works."""
         syncs, checkpoints = self._syncs.next_deadline(), self._checkpoints.next_deadline()
+        if syncs is None and checkpoints is None:
+            return None
         if not self._is_busy:
             return earliest(syncs, checkpoints)
         now = trio.current_time()

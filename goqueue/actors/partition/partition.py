@@ -25,12 +25,14 @@ from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.partition.keeper import LogKeeper
 from goqueue.actors.partition.reading import LogReading
 from goqueue.actors.partition.requests import Configure, DeleteBefore, Maintain
+from goqueue.actors.partition.validation import MessageValidation, no_schemas
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Letter, Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.actors.statistics.schemas import SchemaCounts
 from goqueue.config import LogConfig
 from goqueue.core.deadlines import earliest
 from goqueue.core.log.admission import DISK_FREE_MIN, Admission
@@ -69,6 +71,7 @@ class Partition(Actor):
         config: LogConfig,
         *,
         admission: Admission | None = None,
+        validation: MessageValidation | None = None,
         disk_free_min: int = DISK_FREE_MIN,
         random: Random | None = None,
         counts: GroupCounts | None = None,
@@ -77,12 +80,14 @@ class Partition(Actor):
         delay_counts: DelayCounts | None = None,
         dead_letters: ActorRef | None = None,
     ) -> None:
-        """Without timers no delayed message fires. `dead_letters` is told of dead letters."""
+        """Without timers no delayed message fires, without `validation` no message is held to a schema.
+        `dead_letters` is told of dead letters."""
         self._volume = volume
         self._clock = clock
         self._directory = directory
         self._config = config
         self._admission = admission or Admission()
+        self._validation = validation or MessageValidation("", no_schemas, SchemaCounts())
         self._disk_free_min = disk_free_min
         self._random = random or Random()
         self._counts = counts or GroupCounts()
@@ -135,6 +140,7 @@ class Partition(Actor):
             clock=clock,
             disk=volume.disk,
             admission=self._admission,
+            validation=self._validation,
             disk_free_min=self._disk_free_min,
             ids=await recall_ids(log),
             delayed=self.delayed,
@@ -184,12 +190,16 @@ class Partition(Actor):
         self.keeper.begin_what_is_due(now)
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
-        """Settlements that follow each other share a write."""
+        """Settlements that follow each other share a write. There are many of one message each: they do without the
+        steps of a handler that may wait."""
+        settling = self.delivery.settling
         for letter in batch:
-            if not isinstance(letter.message, SettleRuns):
-                self.delivery.settle_gathered()
-            await self.handle(letter)
-        self.delivery.settle_gathered()
+            if isinstance(letter.message, SettleRuns):
+                settling.gather_at_once(letter.message, letter.reply)
+            else:
+                settling.settle_gathered()
+                await self.handle(letter)
+        settling.settle_gathered()
 
     async def end_turn(self) -> None:
         await self.appending.end_turn()

@@ -113,7 +113,8 @@ class Life:
             await self._handle(actor, batch)
         if self._holds_answers:
             await actor.end_turn()
-            self._release()
+            if self._held:
+                self._release()
 
     async def _handle(self, actor: "Actor", batch: list[Letter]) -> None:
         await actor.handle_batch(batch)
@@ -139,8 +140,6 @@ class Life:
         return True
 
     def _release(self) -> None:
-        if not self._held:
-            return
         held, self._held = self._held, {}
         for reply, (value, error) in held.items():
             if error is None:

@@ -159,13 +159,15 @@ class Mailbox:
             raise MailboxFull(f"the mailbox of {self.party.name} holds {self.size_max} letters; try again later")
 
     def post_if_room(self, letter: Letter) -> bool:
-        self._check_accepts()
+        if not self._accepts:
+            self._check_accepts()
         try:
             self._send.send_nowait(letter)
         except trio.WouldBlock:
             return False
         self._count_in()
-        self.wake()
+        if self.idle:
+            self.wake()
         return True
 
     def post_news(self, sender: str, news: News) -> None:
@@ -209,7 +211,11 @@ class Mailbox:
         if self.counts.depth or self._news or (deadline is not None and deadline <= now):
             await trio.lowlevel.checkpoint()
         else:
-            await self._sleep(deadline)
+            if deadline is not None and deadline < self._alarm_at:
+                self._alarm_at = deadline
+                self._alarm_set.set()
+            self.idle = True
+            await trio.lowlevel.wait_task_rescheduled(self._rise)
         batch: list[Letter] = []
         self._take_letters(batch, batch_max)
         return batch
@@ -218,13 +224,6 @@ class Mailbox:
         news = [(sender, value) for (sender, _), value in self._news.items()]
         self._news.clear()
         return news
-
-    async def _sleep(self, deadline: float | None) -> None:
-        if deadline is not None and deadline < self._alarm_at:
-            self._alarm_at = deadline
-            self._alarm_set.set()
-        self.idle = True
-        await trio.lowlevel.wait_task_rescheduled(self._rise)
 
     def _rise(self, _: object) -> trio.lowlevel.Abort:
         """The actor is cancelled while it sleeps."""

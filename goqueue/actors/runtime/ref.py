@@ -91,8 +91,9 @@ class ActorRef:
 
         It may also be used where a reply is heard (`Reply.then`), in an actor's turn: nobody waits for anything.
         """
-        reply: Reply[ReplyT] = self._reply()
-        return reply if self._mailbox.post_if_room(Letter(message, reply)) else None
+        mailbox = self._mailbox
+        reply: Reply[ReplyT] = Reply(mailbox.party, mailbox.unsettled, wanted=True)
+        return reply if mailbox.post_if_room(Letter(message, reply)) else None
 
     def cast(self, message: Request[Any]) -> None:
         """Send without an answer and without waiting: `MailboxFull` when there is no room."""

@@ -92,8 +92,8 @@ class GroupSeries:
             else:
                 self.settled[Action.RELEASE] += count(entry.runs)
 
-    def note_settled(self, action: Action, size: int, stale: Iterable[AttemptRun]) -> None:
-        refused = count(stale)
+    def note_settled(self, action: Action, size: int, stale: Sequence[AttemptRun]) -> None:
+        refused = count(stale) if stale else 0
         self.stale += refused
         if action in self.settled:
             self.settled[action] += size - refused

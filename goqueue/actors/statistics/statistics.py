@@ -18,6 +18,7 @@ from goqueue.actors.runtime.reports import ChildReport, Fate
 from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts, DelaySeries
 from goqueue.actors.statistics.groups import GROUP_COUNTERS, LANE_COUNTERS, GroupCounts, GroupSeries
 from goqueue.actors.statistics.refusallog import RefusalLog
+from goqueue.actors.statistics.schemas import REGISTRY_COUNTERS, SCHEMA_COUNTERS, SchemaCounts, SchemaSeries
 from goqueue.actors.statistics.traffic import FetchCounts, FetchSeries, publish_times
 from goqueue.core.counters import CountsT, LabelledCounters
 from goqueue.core.health import STALL_MEMORY_SECONDS, STALL_SECONDS
@@ -60,6 +61,8 @@ COUNTERS = {
     **GROUP_COUNTERS,
     **LANE_COUNTERS,
     **DELAY_COUNTERS,
+    **REGISTRY_COUNTERS,
+    **SCHEMA_COUNTERS,
     "logs.bytes": "all segments of all partitions",
     "damaged.ranges": "of offsets that could not be read when they were last looked at",
     "damaged.TOPIC/PARTITION": "the first of them on this partition: its offsets, and the file",
@@ -146,6 +149,7 @@ class Statistics:
         self.publish_seconds = publish_times()
         self.groups = GroupCounts()
         self.delays = DelayCounts()
+        self.schemas = SchemaCounts()
         self.stalls: Stalls | None = None
         """None without a watchdog, which measures them."""
         self.memory: Callable[[], int] | None = None
@@ -174,7 +178,12 @@ class Statistics:
     # Reporting
 
     async def report(
-        self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar], slices: Slices
+        self,
+        topics: TopicCounts,
+        groups: int,
+        lanes: Mapping[str, Scalar],
+        schemas: Mapping[str, Scalar],
+        slices: Slices,
     ) -> dict[str, Scalar]:
         logs = await self.volume.logs.survey(slices)
         return {
@@ -193,6 +202,8 @@ class Statistics:
             "groups.bytes_kept_max": self._budget.bytes_max,
             **lanes,
             **self.delays.report(await _total(self.delays.of, DelaySeries(), slices)),
+            **schemas,
+            **self.schemas.report(await _total(self.schemas.of, SchemaSeries(), slices)),
             **self._disk_work(logs),
             "mailbox.depth_highest": topics.depth_highest,
             **self._loop(),

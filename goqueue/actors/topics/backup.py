@@ -2,12 +2,13 @@
 
 Topics answers it without asking the partitions: while it asked one after the other, messages would be confirmed in
 between, and the copy could have a message without the one that came before it. Why groups are of the same moment is
-said in storage/backup/groups.py.
+said in storage/backup/groups.py. The schema registry is, since messages carry its ids.
 """
 
 from dataclasses import dataclass
 
 from goqueue.actors.topics.requests import SnapshotView, TopicStanding
+from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.topics.metadata import KnownTopic, Metadata
 from goqueue.storage.backup.groups import GroupsThen
 from goqueue.storage.directory.folders import TopicFolders
@@ -26,7 +27,7 @@ class Absent:
 
 
 def snapshot_of(
-    metadata: Metadata, folders: TopicFolders, volume: Volume, now: Microseconds
+    metadata: Metadata, folders: TopicFolders, volume: Volume, now: Microseconds, registry: SchemaRegistry
 ) -> SnapshotView | Absent:
     """All of it, without waiting; or the first partition that is not there."""
     topics, groups = [], GroupsThen(volume.journals.snapshot(GROUPS), {})
@@ -41,4 +42,4 @@ def snapshot_of(
             if ledgers is not None:
                 groups.ledgers[topic.name, number] = ledgers
         topics.append(TopicStanding(topic.name, topic.uuid, tuple(standings)))
-    return SnapshotView(now, metadata.snapshot(), tuple(topics), groups)
+    return SnapshotView(now, metadata.snapshot(), tuple(topics), groups, registry.moment())

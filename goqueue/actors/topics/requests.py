@@ -8,6 +8,7 @@ from uuid import UUID
 from goqueue.actors.delivery.requests import SegmentHold
 from goqueue.actors.runtime.messages import News, Request
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.schemas.moment import RegistryMoment
 from goqueue.core.topics.metadata import MetadataRecord
 from goqueue.errors import GoQueueError, StorageError
 from goqueue.storage.backup.groups import GroupsThen
@@ -152,6 +153,7 @@ class SnapshotView:
     metadata: MetadataRecord
     topics: tuple[TopicStanding, ...]
     groups: GroupsThen
+    registry: RegistryMoment
 
 
 @dataclass(frozen=True, slots=True)

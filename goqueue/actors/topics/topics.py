@@ -21,6 +21,7 @@ from uuid import UUID
 from goqueue.actors.metadata.requests import ReadTopics, WriteTopics
 from goqueue.actors.partition.board import board_of
 from goqueue.actors.partition.partition import Partition
+from goqueue.actors.partition.validation import MessageValidation, no_schemas
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.handlers import answers, defers
@@ -28,6 +29,7 @@ from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.actors.statistics.schemas import SchemaCounts
 from goqueue.actors.statistics.traffic import FetchCounts
 from goqueue.actors.topics.backup import snapshot_of
 from goqueue.actors.topics.board import TopicsBoard
@@ -52,6 +54,8 @@ from goqueue.actors.topics.requests import (
 )
 from goqueue.actors.topics.watching import Watchers
 from goqueue.core.log.admission import DISK_FREE_MIN
+from goqueue.core.schemas.registry import SchemaRegistry
+from goqueue.core.schemas.validation.topicschemas import TopicSchemas
 from goqueue.core.sending.partitioner import check_partition
 from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
@@ -90,13 +94,20 @@ class Topics(Actor):
         delay_counts: DelayCounts | None = None,
         fetch_counts: FetchCounts | None = None,
         dead_letters: ActorRef | None = None,
+        schemas: Callable[[str], TopicSchemas | None] = no_schemas,
+        schema_counts: SchemaCounts | None = None,
+        registry: SchemaRegistry | None = None,
     ) -> None:
+        """`schemas` are those in force for a topic; `registry` has all of them, for backups."""
         self._counts = counts or GroupCounts()
         self._budget = budget or CacheBudget()
         self._timers = timers
         self._delay_counts = delay_counts or DelayCounts()
         self._fetch_counts = fetch_counts or FetchCounts()
         self._dead_letters = dead_letters
+        self._schemas = schemas
+        self._registry = registry or SchemaRegistry()
+        self._schema_counts = schema_counts or SchemaCounts()
         self._environment = environment
         self._volume = volume
         self._disk_free_min = disk_free_min
@@ -122,6 +133,7 @@ class Topics(Actor):
         self._volume.logs.complete(names)
         self._delay_counts.of.complete(names)
         self._fetch_counts.of.complete(names)
+        self._schema_counts.of.complete(names)
         self.show(self._board)
 
     def close(self) -> None:
@@ -161,6 +173,7 @@ class Topics(Actor):
 
     def _show_new(self, topic: KnownTopic) -> None:
         self._fetch_counts.of.begin(topic.name)
+        self._schema_counts.of.begin(topic.name)
         self._board.put(topic)
 
     @defers(AlterTopic)
@@ -195,6 +208,7 @@ class Topics(Actor):
         self._volume.logs.end_topic(topic.name)
         self._delay_counts.of.end(topic.name)
         self._fetch_counts.of.end(topic.name)
+        self._schema_counts.of.end(topic.name)
         self._watchers.tell(self.name)
         with suppress(DiskFull):  # it is deleted; the next start removes the folder, or a topic that needs its name
             await self._volume.reserve.with_room(partial(self._folders.discard, topic))
@@ -251,7 +265,7 @@ class Topics(Actor):
         """Taken when all partitions are open. It waits for one that is starting; one that cannot start raises."""
         for _ in range(SNAPSHOT_LOOKS_MAX):
             now = self._environment.clock.now()
-            found = snapshot_of(self._metadata, self._folders, self._volume, now)
+            found = snapshot_of(self._metadata, self._folders, self._volume, now, self._registry)
             if isinstance(found, SnapshotView):
                 return found
             await board_of(self._board.ref(found.topic, found.number))
@@ -322,6 +336,7 @@ class Topics(Actor):
             self._folders.partition(place.topic, place.number),
             settings.config,
             admission=settings.admission,
+            validation=MessageValidation(place.topic.name, self._schemas, self._schema_counts),
             disk_free_min=self._disk_free_min,
             random=self._environment.random,
             counts=self._counts,

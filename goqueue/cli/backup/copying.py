@@ -1,6 +1,6 @@
 """The work of `backup` and `restore`, without input and output."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -9,7 +9,7 @@ import trio
 
 from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.client.client import Client
-from goqueue.client.reading.snapshot import Batches, RemovedPiece, piece_at, take_snapshot
+from goqueue.client.reading.snapshot import Batches, RemovedPiece, piece_at, registry_pieces, take_snapshot
 from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.environment import Disk
 from goqueue.errors import UnknownTopic
@@ -63,16 +63,23 @@ async def _copy_into(volume: Volume, path: str) -> AsyncIterator[DirectoryCopy]:
 async def back_up(client: Client, disk: Disk, path: str, progress: ScanProgress) -> CopyOutcome:
     """Copy everything that the broker has at this moment into an empty directory."""
     async with mounted(disk) as volume, _copy_into(volume, path) as copy:
-        return await _Backup(client, copy, await take_snapshot(client), progress).run()
+        snapshot = await take_snapshot(client)
+        return await _Backup(client, copy, snapshot, await registry_pieces(client, snapshot), progress).run()
 
 
 class _Backup:
     def __init__(
-        self, client: Client, copy: DirectoryCopy, snapshot: wire.Snapshot, progress: ScanProgress
+        self,
+        client: Client,
+        copy: DirectoryCopy,
+        snapshot: wire.Snapshot,
+        registry: Sequence[bytes],
+        progress: ScanProgress,
     ) -> None:
         self._client = client
         self._copy = copy
         self._snapshot = snapshot
+        self._registry = registry
         self._progress = progress
         self._metadata: MetadataRecord
         self._metadata, self._groups = unpack(snapshot.metadata)
@@ -95,7 +102,8 @@ class _Backup:
         kept.sort(key=lambda each: (each.topic, each.partition))
         meta = Meta(UUID(bytes=snapshot.cluster), snapshot.node)
         metadata, groups = add_groups(without(self._metadata, self._deleted), self._groups.registry)
-        manifest = Manifest(snapshot.time, meta, tuple(kept), groups)
+        schemas = await self._copy.add_registry(self._registry, snapshot.time)
+        manifest = Manifest(snapshot.time, meta, tuple(kept), groups, schemas)
         await self._copy.finish(metadata, manifest.meta, snapshot.time, manifest)
         return CopyOutcome(manifest, sorted(self._deleted))
 
@@ -143,6 +151,7 @@ async def restore(disk: Disk, backup: str, path: str, progress: ScanProgress) ->
             for about in manifest.partitions:
                 await _restore_partition(source, copy, metadata.topic(about.topic), about, progress)
             record, _ = add_groups(metadata.snapshot(), await source.groups(manifest))
+            await copy.add_registry(await source.registry(manifest), manifest.taken)
             await copy.finish(record, manifest.meta, manifest.taken, None)
     return CopyOutcome(manifest)
 

@@ -1,5 +1,6 @@
 """The broker of a command, and how it is called."""
 
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,15 @@ def broker_options(command: Callable[..., None]) -> Callable[..., None]:
     return _url_option(_timeout_option(with_broker))
 
 
+def confirm(yes: bool, question: str) -> None:
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise Misuse("nobody is there to ask; give --yes to do it")
+    click.confirm(question, abort=True, err=True)
+
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 _url_option = click.option(
     "--url",
     default=DEFAULT_URL,

@@ -121,5 +121,9 @@ def write_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
         write_cells(columns, row)
 
 
+def say(output: str, fields: dict[str, Any], sentence: str) -> None:
+    write_json(fields) if output == JSON else click.echo(printable(sentence))
+
+
 def write_json(fields: dict[str, Any], indent: int | None = None) -> None:
     click.echo(json.dumps(fields, indent=indent))

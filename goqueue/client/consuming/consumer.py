@@ -51,6 +51,7 @@ class Consumer(ABC):
     def __init__(self, client: Caller, options: ConsumerOptions) -> None:
         self._client = client
         self._options = options
+        self._codec = options.codec
         self._state = ConsumerState.NEW
         self._scope = trio.CancelScope()
         self._is_patient = False

@@ -12,10 +12,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goqueue.client.consuming.names import DeliveredNames
+from goqueue.client.link.arguments import refusal
 from goqueue.client.reading.message import DecodedBatch, FlaggedMessage, Message, Slice
-from goqueue.core.receipts import receipt_text
+from goqueue.client.schemas.codec import Codec, body_in
+from goqueue.core.receipts import receipt_ends, receipt_text
 from goqueue.core.records.batch import Envelope
-from goqueue.errors import InvalidMessage
+from goqueue.errors import InvalidMessage, SchemaMisfit
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet
 from goqueue.types import Buffer, Offset, Seconds
 
@@ -38,6 +40,7 @@ class ReceivedDelivery:
         "_unsettled",
         "acked_soon",
         "arrived_at",
+        "codec",
         "kept_until",
         "lost",
         "messages",
@@ -67,6 +70,8 @@ class ReceivedDelivery:
         """Until then its leases are renewed even after its messages were handed out."""
         self.lost: frozenset[Offset] = frozenset()
         """Messages whose leases ended before they were settled."""
+        self.codec: Codec | None = None
+        """What makes the bodies of its messages, for a consumer with a schema."""
         self.acked_soon: set[Offset] = set()
         """Messages with an ack that nobody waited for."""
         self._unsettled: set[Offset] | None = None
@@ -82,6 +87,18 @@ class ReceivedDelivery:
     def receipt_of(self, offset: Offset) -> str | None:
         group, topic, _, partition, nonce = self.origin
         return receipt_text(group, topic, partition, offset, self.attempt_of(offset), nonce)
+
+    def receipts_of(self, messages: Iterable["LeasedMessage"]) -> list[tuple[int, str]]:
+        """The attempt and the receipt of each of these messages, in fewer steps than one by one."""
+        group, topic, _, partition, nonce = self.origin
+        offsets = [message.offset for message in messages]
+        attempts = list(map(self.names.attempt_of, offsets))
+        ends = {each: receipt_ends(group, topic, partition, each, nonce) for each in set(attempts)}
+        found = list[tuple[int, str]]()
+        for attempt, offset in zip(attempts, offsets, strict=True):
+            head, tail = ends[attempt]
+            found.append((attempt, f"{head}{offset}{tail}"))
+        return found
 
     def holds(self, offset: Offset) -> bool:
         """Whether the message is not settled."""
@@ -110,7 +127,7 @@ class ReceivedDelivery:
             self._unsettled.difference_update(offsets)
         if not self._unsettled:
             self.messages = []  # cuts the circle
-        return before - len(self)
+        return before - len(self._unsettled or ())
 
 
 class _DeliveredBatch(DecodedBatch):
@@ -141,6 +158,43 @@ class LeasedMessage(Message):
     def receipt(self) -> str | None:
         """The name of this delivery of this message; None in a stream, which has no leases."""
         return self._batch.delivery.receipt_of(self.offset)
+
+    @property
+    def body(self) -> Any:
+        """The value as an object, for a consumer with a schema. None for a tombstone."""
+        raise refusal("messages have a body where the consumer has a schema: client.consumer(…, schema=Order)")
+
+
+class WithBody(LeasedMessage):
+    """Its body is decoded once: before it is handed out, or when the program asks for it."""
+
+    __slots__ = ()
+
+    _body: Any
+
+    @property
+    def body(self) -> Any:
+        """The value as an object of the consumer's schema. None for a tombstone.
+
+        `SchemaMisfit` when it does not fit, with `topic`, `partition` and `offset` in its details.
+        """
+        try:
+            return self._body
+        except AttributeError:
+            pass
+        try:
+            return self.decode_body()
+        except SchemaMisfit as error:
+            error.message = f"{self.topic}/{self.partition} offset {self.offset}: {error.message}"
+            error.args = (error.message,)
+            error.details = {"topic": self.topic, "partition": self.partition, "offset": self.offset}
+            raise
+
+    def decode_body(self) -> Any:
+        codec = self._batch.delivery.codec
+        assert codec is not None, "a consumer with a schema has one"
+        self._body = None if self.value is None else body_in(codec, self.value)
+        return self._body
 
 
 class DeliveredMessage(LeasedMessage):
@@ -182,20 +236,33 @@ class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
     __slots__ = ()
 
 
+class _DeliveredWithBody(WithBody, DeliveredMessage):
+    __slots__ = ("_body",)
+
+
+class _FlaggedWithBody(WithBody, FlaggedDelivered):
+    __slots__ = ("_body",)
+
+
 class Kinds(NamedTuple):
-    """The classes of a surface's messages."""
+    """The classes of a surface's messages, and those of a consumer with a schema."""
 
     plain: type[LeasedMessage]
     flagged: type[LeasedMessage]
+    plain_with_body: type[WithBody]
+    flagged_with_body: type[WithBody]
+
+    def of(self, codec: Codec | None) -> tuple[type[LeasedMessage], type[LeasedMessage]]:
+        return self[:2] if codec is None else self[2:]
 
 
-OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered)
+OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered, _DeliveredWithBody, _FlaggedWithBody)
 
 
 class DeliveredSlice(Slice):
     def __init__(self, delivery: ReceivedDelivery, data: Buffer, kinds: Kinds) -> None:
         super().__init__(delivery.origin.topic, delivery.origin.partition, data)
-        self._plain, self._flagged = kinds
+        self._plain, self._flagged = kinds.of(delivery.codec)
         self._delivery = delivery
 
     def _batch_of(self, envelope: Envelope, body: bytes) -> DecodedBatch:
@@ -204,11 +271,18 @@ class DeliveredSlice(Slice):
 
 
 def open_delivery(
-    origin: Origin, names: DeliveredNames, data: Buffer, owner: object, kinds: Kinds = OF_TRIO
+    origin: Origin,
+    names: DeliveredNames,
+    data: Buffer,
+    *,
+    owner: object,
+    kinds: Kinds = OF_TRIO,
+    codec: Codec | None = None,
 ) -> ReceivedDelivery:
     """Opens a delivery of the broker. Its data is batches in the order of the delivery; only the named messages of
     these are delivered."""
     delivery = ReceivedDelivery(origin, names, len(data), owner)
+    delivery.codec = codec
     found = DeliveredSlice(delivery, data, kinds)
     first, last = names.bounds
     # The broker decides whether a message has expired: if it was skipped here, it would stay in flight.
@@ -247,6 +321,10 @@ class Portion(NamedTuple):
 
 def portions_of(messages: Sequence[LeasedMessage]) -> list[Portion]:
     """One for each delivery among them. Messages of a whole delivery in order are not looked at one by one."""
+    if len(messages) == 1:
+        delivery = delivery_of(messages[0])
+        is_whole = len(delivery.messages) == 1 and delivery.messages[0] is messages[0]
+        return [Portion(delivery, None if is_whole else list(messages))]
     whole: list[Portion] = []
     others: dict[ReceivedDelivery, list[LeasedMessage]] = {}
     position, count = 0, len(messages)
@@ -270,7 +348,10 @@ def delivery_of(message: object) -> ReceivedDelivery:
     raise InvalidMessage(f"{message!r} was not delivered by a group; settle what a consumer handed out")
 
 
-def runs_of(delivery: ReceivedDelivery, messages: Iterable[LeasedMessage]) -> tuple[DeliveryRun, ...]:
+def runs_of(delivery: ReceivedDelivery, messages: Sequence[LeasedMessage]) -> tuple[DeliveryRun, ...]:
+    if len(messages) == 1:
+        alone = messages[0].offset
+        return (DeliveryRun(alone, alone, delivery.names.attempt_of(alone)),)
     runs: list[DeliveryRun] = []
     first = last = -1
     attempt = 0

@@ -38,15 +38,16 @@ class Leases:
         """The messages that another surface holds for its program."""
         self._turn = trio.Lock()
 
-    def begin_work(self, worker: object, message: LeasedMessage) -> None:
-        self._at_work[worker] = message, trio.current_time() + EXTENDED_SECONDS_MAX
+    def begin_work(self, worker: object, message: LeasedMessage, now: float) -> None:
+        """In place of the message that it worked on before."""
+        self._at_work[worker] = message, now + EXTENDED_SECONDS_MAX
 
     def end_work(self, worker: object) -> None:
         self._at_work.pop(worker, None)
 
-    def keep(self, messages: Iterable[LeasedMessage]) -> None:
+    def keep(self, messages: Iterable[LeasedMessage], now: float) -> None:
         """Renew the leases of these messages, though they are handed out, until they are settled."""
-        until = trio.current_time() + EXTENDED_SECONDS_MAX
+        until = now + EXTENDED_SECONDS_MAX
         for message in messages:
             message.delivery.kept_until = until
 

@@ -15,17 +15,16 @@ from goqueue.types import Offset
 
 
 class DeliveredNames:
-    __slots__ = ("_by_offset", "_runs", "_sets", "count")
+    __slots__ = ("_by_offset", "_only_attempt", "_runs", "_sets", "are_scattered", "count")
 
     def __init__(self, runs: tuple[DeliveryRun, ...], sets: Sequence[DeliverySet] = ()) -> None:
         self._runs = runs
         self._sets = [(each.attempt, OffsetSet.from_chunks(each.chunks)) for each in sets]
         self._by_offset: list[DeliveryRun] | None = None
+        self.are_scattered = bool(sets)
         self.count = count_named(runs, sets)
-
-    @property
-    def are_scattered(self) -> bool:
-        return bool(self._sets)
+        named = sets or runs
+        self._only_attempt = named[0].attempt if len(named) == 1 else None
 
     @property
     def runs(self) -> tuple[DeliveryRun, ...]:
@@ -57,10 +56,8 @@ class DeliveredNames:
 
     def attempt_of(self, offset: Offset) -> int:
         """0 if the offset is not one of them."""
-        if len(self._sets) == 1:
-            return self._sets[0][0]
-        if not self._sets and len(self._runs) == 1:
-            return self._runs[0].attempt
+        if self._only_attempt is not None:
+            return self._only_attempt
         if self._by_offset is None:
             self._by_offset = sorted(self.runs)
         place = bisect_right(self._by_offset, (offset, 2**63)) - 1

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 from goqueue.client.consuming.retry import Retry
 from goqueue.client.link.arguments import check_flag, check_offset, check_seconds_between, check_whole, refusal
 from goqueue.client.link.moments import UNREADABLE, clamped_microseconds_of
+from goqueue.client.schemas.codec import Codec, codec_of
+from goqueue.client.schemas.source import AnySchema
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.start import last_count
@@ -61,6 +63,8 @@ class ConsumerOptions:
     auto_commit: bool = True
     on_assigned: OnPartitions | None = None
     on_revoked: OnPartitions | None = None
+    schema: AnySchema = None
+    on_misfit: str | None = None
 
     def __post_init__(self) -> None:
         check_group_name(self.group)
@@ -78,6 +82,18 @@ class ConsumerOptions:
         for name in CALLBACKS:
             _check_callback(name, getattr(self, name))
         _check_of_mode(self)
+        _check_misfit(self)
+        assert self.codec is None or self.codec.name
+
+    @property
+    def codec(self) -> Codec | None:
+        """What makes the bodies of messages; None without a schema."""
+        return None if self.schema is None else codec_of(self.schema)
+
+    @property
+    def misfits(self) -> str:
+        """What becomes of a message whose value does not fit the schema."""
+        return self.on_misfit or MISFITS[self.mode][0]
 
     @property
     def visibility_seconds(self) -> float:
@@ -124,6 +140,9 @@ OF_QUEUES = (
     "on_ack_error",
 )
 OF_STREAMS = ("auto_commit", "on_assigned", "on_revoked")
+REJECT, RAISE, SKIP = "reject", "raise", "skip"
+MISFITS = {"queue": (REJECT, RAISE), "stream": (RAISE, SKIP)}
+"""What may become of a message that does not fit, by mode, the default first. A stream has no dead letters."""
 _DEFAULTS = {each.name: each.default for each in fields(ConsumerOptions)}
 
 
@@ -155,6 +174,17 @@ def _check_of_mode(options: ConsumerOptions) -> None:
         if getattr(options, name) != _DEFAULTS[name]:
             other = "queue" if options.mode == "stream" else "stream"
             raise refusal(f'{name} is for mode "{other}" alone; leave it out, or use that mode')
+
+
+def _check_misfit(options: ConsumerOptions) -> None:
+    if options.on_misfit is None:
+        return
+    allowed = MISFITS[options.mode]
+    if options.schema is None:
+        raise refusal("on_misfit is for a consumer with a schema; give schema=, or leave it out")
+    if options.on_misfit not in allowed:
+        names = " or ".join(f'"{each}"' for each in allowed)
+        raise refusal(f'on_misfit={shortened(options.on_misfit)} must be {names} in mode "{options.mode}"')
 
 
 def start_text(start: Start) -> str:

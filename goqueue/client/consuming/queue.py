@@ -41,7 +41,8 @@ from goqueue.client.consuming.delivery import (
 from goqueue.client.consuming.explaining import Explaining
 from goqueue.client.consuming.leases import Leases
 from goqueue.client.consuming.membership import Membership
-from goqueue.client.consuming.options import ConsumerOptions, check_seconds
+from goqueue.client.consuming.misfits import Misfits
+from goqueue.client.consuming.options import REJECT, ConsumerOptions, check_seconds
 from goqueue.client.consuming.reasons import checked_reason, reason_of
 from goqueue.client.consuming.receiving import Receiving
 from goqueue.client.consuming.settling import Settling, Word
@@ -71,7 +72,10 @@ class QueueConsumer(Consumer):
         self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
         self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
         self._unconfirmed = Unconfirmed(self._settling, options.on_ack_error)
-        self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
+        self._misfits = Misfits(self._settling, client.spawn, self._receiving.look_again)
+        if self._codec is not None and options.misfits == REJECT:
+            self._stock.sift = self._misfits.sift
+        self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO, codec=self._codec)
         self._steady = SteadyPrefetch(self._stock, self._receiving, self._release_soon)
 
     def supply(self, pace: Pace) -> Supply:
@@ -91,7 +95,7 @@ class QueueConsumer(Consumer):
 
     def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[LeasedMessage]]) -> None:
         """For another surface: whose messages these are, of which classes, and what it has in its hands."""
-        self._open_delivery = partial(open_delivery, owner=owner, kinds=kinds)
+        self._open_delivery = partial(open_delivery, owner=owner, kinds=kinds, codec=self._codec)
         self._leases.elsewhere = in_hand
 
     async def _run(self) -> None:
@@ -111,6 +115,7 @@ class QueueConsumer(Consumer):
         self._receiving.fail(self._closed())
         with self._leaving():
             await self._unconfirmed.flush()
+            await self._misfits.flush()
             self._scope.cancel()
             with suppress(GoQueueError):
                 await self._settling.say(Word(Action.RELEASE), self._stock.unsettled())
@@ -165,13 +170,16 @@ class QueueConsumer(Consumer):
         self._stock.put_back(messages)
 
     async def __anext__(self) -> DeliveredMessage:
-        worker = trio.lowlevel.current_task()
-        self._leases.end_work(worker)
-        while not await self._is_at_hand(1):
-            await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
+        worker, now = trio.lowlevel.current_task(), trio.current_time()
+        self._check_receives()
+        if not self._stock.ahead or self._stock.old_ahead(1, now):
+            self._leases.end_work(worker)
+            while not await self._is_at_hand(1):
+                await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
+            now = trio.current_time()
         message: DeliveredMessage = self._stock.ahead.popleft()
         if self.extends_at_work:
-            self._leases.begin_work(worker, message)
+            self._leases.begin_work(worker, message, now)
         if len(self._stock.ahead) <= ITERATION_AHEAD // 2:
             self._receiving.want_ahead(ITERATION_AHEAD - len(self._stock.ahead))
         return message
@@ -195,7 +203,7 @@ class QueueConsumer(Consumer):
             return []
         self._steady.taken(len(messages), count_max)
         if self._options.auto_extend:
-            self._leases.keep(messages)
+            self._leases.keep(messages, trio.current_time())
         elif visibility is not None:
             await self._begin_leases(messages, visibility)
         return messages

@@ -49,13 +49,13 @@ class Word(NamedTuple):
 class SettleOutcome:
     """The outcome of one settlement of many messages: the stale receipts, and the first other error."""
 
-    def __init__(self) -> None:
-        self.stale: list[tuple[ReceivedDelivery, list[Offset]]] = []
-        self.error: GoQueueError | None = None
+    stale: Sequence[tuple[ReceivedDelivery, list[Offset]]] = ()
+    error: GoQueueError | None = None
 
     def check(self) -> None:
-        error = self.first_error()
-        if error is not None:
+        if self.error is not None or self.stale:
+            error = self.first_error()
+            assert error is not None
             raise error
 
     def first_error(self) -> GoQueueError | None:
@@ -118,24 +118,24 @@ class Settling:
             return await self._say_many(word, portions)
         self._in_turn = 0 if self._said else self._in_turn + 1
         self._said += 1
+        ended = trio.Event()
+        saying = Saying(word, portions, lambda _: ended.set())
         try:
-            saying = await self._said_once(word, portions)
+            self._gather(saying)
+            await ended.wait()
         finally:
             self._said -= 1
         if saying.again:
             await self.repeat(word, saying.again, saying.outcome)
         return saying.outcome
 
-    async def _said_once(self, word: Word, portions: Sequence[Portion]) -> Saying:
-        ended, link = trio.Event(), self._client.link
-        saying = Saying(word, portions, lambda _: ended.set())
+    def _gather(self, saying: Saying) -> None:
         self._gathered.append(saying)
+        link = self._client.link
         if link is not None and self._in_turn > IN_TURN_MIN and not self._is_due:
             self._post(link)
         else:
             self.post_soon()
-        await ended.wait()
-        return saying
 
     async def _say_many(self, word: Word, portions: Sequence[Portion]) -> SettleOutcome:
         outcome = SettleOutcome()
@@ -154,10 +154,10 @@ class Settling:
 
     def post_now(self, link: Link) -> bool:
         """Send everything gathered. Returns whether the socket has all of it."""
-        self._post(link)
+        self._post(link, at_once=True)
         return not self._gathered and link.hand_over()
 
-    def _post(self, link: Link) -> None:
+    def _post(self, link: Link, *, at_once: bool = False) -> None:
         self._is_due, is_unhurried = False, not self._gathered
         sayings = self._take()
         if not sayings:
@@ -165,7 +165,7 @@ class Settling:
         if link.is_over:
             self._fail(sayings)
         elif link.has_settlement_room:
-            self._send(link, sayings, is_unhurried=is_unhurried)
+            self._send(link, sayings, is_unhurried=is_unhurried, at_once=at_once)
         else:
             self._gathered, self._is_due = sayings, True
             link.when_settlement_room(partial(self._post, link))
@@ -174,14 +174,14 @@ class Settling:
         gathered, self._gathered = self._gathered, []
         return [*gathered, *self.collect()]
 
-    def _send(self, link: Link, sayings: Sequence[Saying], *, is_unhurried: bool) -> None:
+    def _send(self, link: Link, sayings: Sequence[Saying], *, is_unhurried: bool, at_once: bool) -> None:
         entries = _combined(sayings)
         for begin in range(0, len(entries), PORTIONS_MAX):
             some = entries[begin : begin + PORTIONS_MAX]
             deliveries = tuple([_settle_delivery(word, portion) for word, portion, _ in some])
             request = Settle(self._group, deliveries, is_unhurried)
             try:
-                link.post_settlement(request, partial(self._answered, some))
+                link.post_settlement(request, partial(self._answered, some), at_once=at_once)
             except GoQueueError as error:
                 self._answered(some, error)
 
@@ -257,9 +257,9 @@ class Settling:
         if settled.error is not None:
             outcome.error = outcome.error or final(error_of(settled.error))
             return
-        stale = list(_offsets_in(portion, settled.stale))
+        stale = list(_offsets_in(portion, settled.stale)) if settled.stale else []
         if stale:
-            outcome.stale.append((portion.delivery, stale))
+            outcome.stale = [*outcome.stale, (portion.delivery, stale)]
         if word.action in ENDING:
             self._stock.settle(portion.delivery, portion.offsets)
         elif stale:
@@ -280,6 +280,9 @@ class FrameEntry(NamedTuple):
 
 def _combined(sayings: Sequence[Saying]) -> list[FrameEntry]:
     """Portions of the same delivery that are settled in the same way, one behind the other, travel as one."""
+    if len(sayings) == 1 and len(sayings[0].portions) == 1:
+        [saying], [portion] = sayings, sayings[0].portions
+        return [FrameEntry(saying.word, portion, [SaidPart(saying, portion)])]
     entries: list[FrameEntry] = []
     last: dict[ReceivedDelivery, int] = {}
     for saying in sayings:
@@ -309,8 +312,8 @@ def _with(entry: FrameEntry, saying: Saying, portion: Portion) -> FrameEntry:
 
 
 def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:
-    origin = portion.delivery.origin
-    is_whole, by_sets = _is_whole(word, portion), portion.delivery.names.are_scattered
+    delivery, origin = portion.delivery, portion.delivery.origin
+    is_whole, by_sets = _is_whole(word, portion), delivery.names.are_scattered
     return SettleDelivery(
         origin.uuid,
         origin.partition,
@@ -319,16 +322,17 @@ def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:
         () if is_whole or by_sets else portion.runs,
         word.delay_ms,
         word.reason,
-        portion.delivery.names.count if is_whole else 0,
+        delivery.names.count if is_whole else 0,
         portion.sets if by_sets and not is_whole else (),
     )
 
 
 def _is_whole(word: Word, portion: Portion) -> bool:
     """Worth it only with many runs, as with several lanes, and in the order of keys."""
-    is_ack, names = word.action is Action.ACK and not portion.is_named, portion.delivery.names
-    is_worth_it = names.are_scattered or len(names.runs) >= RUNS_OF_A_WHOLE
-    return is_ack and portion.messages is None and is_worth_it
+    if portion.messages is not None or portion.is_named or word.action is not Action.ACK:
+        return False
+    names = portion.delivery.names
+    return names.are_scattered or len(names.runs) >= RUNS_OF_A_WHOLE
 
 
 def _is_stale(error: Error) -> bool:

@@ -7,7 +7,7 @@ ever.
 
 import math
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from typing import Any
 
@@ -44,6 +44,8 @@ class Stock:
         """Messages in flight."""
         self.priority_mask = 0
         """A bit for each priority among the batches that came."""
+        self.sift: Callable[[list[Any]], list[Any]] | None = None
+        """Chooses the messages of a delivery that are handed out; None: all of them."""
         self._bytes = 0
         self._young_until = math.inf
         """Until then all leases of the prefetch are young; later each has to be checked."""
@@ -58,7 +60,7 @@ class Stock:
             self.count += len(delivery)
             self._bytes += delivery.size
             self.priority_mask |= delivery.priority_mask
-            self.ahead.extend(delivery.messages)
+            self.ahead.extend(delivery.messages if self.sift is None else self.sift(delivery.messages))
 
     @property
     def is_busy(self) -> bool:

@@ -52,7 +52,7 @@ class Supply:
 
     async def take(self, room: int) -> list[Any]:
         """Wait for messages; at most so many that begin now."""
-        while not (messages := self.take_now(room)):
+        while not (messages := self.take_now(room, trio.current_time())):
             if self._told:
                 return await self._handed_over()
             if not await self._is_at_hand(room):
@@ -61,16 +61,16 @@ class Supply:
                 return await self._take_confirmed(room)
         return messages
 
-    def take_now(self, room: int) -> list[Any]:
+    def take_now(self, room: int, now: float) -> list[Any]:
         """At most so many messages that begin now; none when something has to be waited for first."""
         self._check_open()
         link = self._client.link
         if self._told or not self._stock.ahead or link is None or not self._can_tell(link):
             return []
-        if self._stock.old_ahead(room, trio.current_time()):
+        if self._stock.old_ahead(room, now):
             return []
         messages = self._stock.take(room)
-        self._leases.keep(messages)
+        self._leases.keep(messages, now)
         self._prefetch()
         self._unconfirmed.begin(messages)
         if self._settling.post_now(link):
@@ -112,7 +112,7 @@ class Supply:
             self._stock.put_back(messages)
             raise
         messages = [message for message in messages if message.delivery.holds(message.offset)]
-        self._leases.keep(messages)
+        self._leases.keep(messages, trio.current_time())
         return messages
 
     def _prefetch(self) -> None:

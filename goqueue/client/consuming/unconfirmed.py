@@ -10,7 +10,7 @@ import inspect
 import logging
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import trio
 
@@ -86,15 +86,21 @@ class Unconfirmed:
 
     # The settlements
 
-    def _collected(self) -> Iterator[Saying]:
+    def _collected(self) -> list[Saying]:
         if not self._acks and not self._begun:
-            return
+            return []
         acks, self._acks = self._acks, []
         begun, self._begun = self._begun, []
-        for word, messages in ((ACK, acks), (BEGIN, begun)):
-            portions = portions_of(messages)
-            for first in range(0, len(portions), PORTIONS_MAX):
-                yield self._saying(word, portions[first : first + PORTIONS_MAX])
+        return [*self._sayings(ACK, acks), *self._sayings(BEGIN, begun)]
+
+    def _sayings(self, word: Word, messages: Sequence[LeasedMessage]) -> list[Saying]:
+        if not messages:
+            return []
+        portions = portions_of(messages)
+        if len(portions) <= PORTIONS_MAX:
+            return [self._saying(word, portions)]
+        firsts = range(0, len(portions), PORTIONS_MAX)
+        return [self._saying(word, portions[first : first + PORTIONS_MAX]) for first in firsts]
 
     def _saying(self, word: Word, portions: Sequence[Portion]) -> Saying:
         saying = Saying(word, portions, self._note_end)

@@ -5,6 +5,7 @@ gets an error, and whether its request was handled is not known: callers that kn
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 import trio
@@ -14,7 +15,7 @@ from goqueue.errors import Closed, GoQueueError, InvalidMessage, ProtocolError
 from goqueue.net.session.client import ClientSession
 from goqueue.net.session.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
 from goqueue.net.session.machine import HIGHEST_VERSION
-from goqueue.net.transport.transport import Transport, post_lone_frame
+from goqueue.net.transport.transport import Transport
 from goqueue.net.wire.errors import ConnectionLost
 from goqueue.net.wire.groups import Heartbeat, Receive, Settle, Why
 from goqueue.net.wire.kinds import Answer, Request
@@ -109,7 +110,8 @@ class Link:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
-                await self._read(on_go_away)
+                with suppress(ConnectionLost, ProtocolError):
+                    await self._read(on_go_away)
                 nursery.cancel_scope.cancel()
         finally:
             self._session.close()
@@ -188,14 +190,15 @@ class Link:
         self._post(request, settle)
         return pending
 
-    def _post(self, request: Request, on_answer: OnAnswer) -> None:
-        """Send now, in the order of the calls; `TooManyRequests` when too many are under way."""
-        is_lone = not self._prompt and not self._session.bytes_waiting
-        correlation = self._send(request)
+    def _post(self, request: Request, on_answer: OnAnswer, *, at_once: bool = False) -> None:
+        """Send, in the order of the calls; `TooManyRequests` when too many are under way. While the broker owes
+        prompt answers others may follow in this turn: all are sent together at its end, unless it is `at_once`."""
+        is_lone = (at_once or not self._prompt) and not self._session.bytes_waiting and self._transport.is_clear
+        correlation, frame = self._send(request, is_lone=is_lone)
         self._pending[correlation] = on_answer
         if not isinstance(request, PATIENT):
             self._prompt.add(correlation)
-        if not is_lone or not post_lone_frame(self._session, self._transport):
+        if frame is None or not self._transport.post(frame):
             self._something_to_send.set()
 
     def post_batch(self, request: Produce, on_answer: OnAnswer) -> None:
@@ -211,9 +214,10 @@ class Link:
         """Call `go_on` once there is room, in the order of these calls; never, if the connection is lost."""
         self._batches.want(go_on)
 
-    def post_settlement(self, request: Settle, on_answer: OnAnswer) -> None:
-        """Send a settlement now, after everything sent before. Check `has_settlement_room` first."""
-        self._post(request, self._settlements.taken(on_answer))
+    def post_settlement(self, request: Settle, on_answer: OnAnswer, *, at_once: bool = False) -> None:
+        """Send a settlement, after everything sent before. `at_once`: not together with others at the end of this
+        turn. Check `has_settlement_room` first."""
+        self._post(request, self._settlements.taken(on_answer), at_once=at_once)
 
     @property
     def has_settlement_room(self) -> bool:
@@ -257,9 +261,9 @@ class Link:
         for call in (*calls, *settling):
             call()
 
-    def _send(self, request: Request) -> int:
+    def _send(self, request: Request, *, is_lone: bool) -> tuple[int, bytes | None]:
         try:
-            return self._session.request(request)
+            return self._session.ask(request, is_lone=is_lone)
         except Closed:
             raise ConnectionLost("the connection was lost before this was asked") from None
         except (TypeError, ValueError, OverflowError) as error:
@@ -269,7 +273,7 @@ class Link:
         await self._transport.aclose()
 
     async def _read(self, on_go_away: Callable[[], None]) -> None:
-        while (frame := await self._receive()) is not None:
+        while (frame := await self._transport.receive()) is not None:
             event = self._session.receive(frame)
             if isinstance(event, AnswerReceived):
                 self._settle(event.correlation, event.answer)
@@ -280,12 +284,6 @@ class Link:
                 on_go_away()
             elif isinstance(event, SessionClosed):
                 return
-
-    async def _receive(self) -> bytes | None:
-        try:
-            return await self._transport.receive()
-        except (ConnectionLost, ProtocolError):
-            return None
 
     def _settle(self, correlation: int, outcome: Answer | GoQueueError) -> None:
         on_answer = self._pending.pop(correlation, None)

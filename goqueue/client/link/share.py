@@ -34,7 +34,8 @@ class RequestShare:
         def settle(outcome: Answer | GoQueueError) -> None:
             self._under_way -= 1
             on_answer(outcome)
-            self.give()
+            if self._want_room:
+                self.give()
 
         return settle
 

@@ -17,7 +17,7 @@ from goqueue.core.log.messageids import check_message_id
 from goqueue.core.records.record import TIMESTAMP_MAX
 from goqueue.core.sending.chunk import Content
 from goqueue.errors import InvalidMessage
-from goqueue.types import Microseconds, Priority, Seconds, seconds_of
+from goqueue.types import Acks, Microseconds, Priority, Seconds, seconds_of
 
 MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
@@ -30,6 +30,18 @@ class SendOptions(TypedDict, total=False):
     deliver_at: Moment | None
     ttl: Seconds | None
     message_id: bytes | str | None
+
+
+class ProducerOptions(TypedDict, total=False):
+    """The options of a producer, for editors and type checkers; `Producer` has their defaults."""
+
+    acks: Acks | int | str
+    linger_ms: float
+    batch_messages: int
+    batch_bytes: int
+    buffer_messages: int
+    delivery_timeout: Seconds
+    idempotent: bool
 
 
 class SendPlan(NamedTuple):

@@ -33,6 +33,7 @@ _PREFIXED = _DELAYED | _HEADERS
 _NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
 _TIMESTAMP, _PRIORITY_AT, _FLAGS_AT = Struct(">16xQ"), 24, 3
 _KEY_SIZE = Struct(">26xH")
+_STAMP = Struct(">16xQBxH")
 _BOUNDS = Struct(">3xB4xQ10xHI")
 """Parts of a record's header: flags, relative offset, size of the key, size of the value section."""
 
@@ -146,6 +147,12 @@ class Message:
 
     def has_expired(self, now: Microseconds) -> bool:  # noqa: ARG002
         return False
+
+
+def stamp_of(message: Message) -> tuple[Microseconds, int, int]:
+    """Its timestamp, the number of its priority, and the size of its key, read in one step: for those who look at
+    all three of every message."""
+    return _STAMP.unpack_from(message._batch.body, message._position)
 
 
 def append_time_of(message: Message) -> Microseconds:

@@ -15,6 +15,7 @@ from goqueue.client.link.caller import Caller
 from goqueue.core.records.batch import ENVELOPE_SIZE, Envelope, body_is_sound, parse_envelope
 from goqueue.errors import CorruptMessage, DamagedData, GoQueueError, OffsetOutOfRange, Unavailable
 from goqueue.net.wire import messages as wire
+from goqueue.net.wire import schemas as schema
 from goqueue.net.wire.failures import error_of
 from goqueue.types import Offset
 
@@ -52,6 +53,15 @@ Piece: TypeAlias = Batches | RemovedPiece | DamagedPiece
 
 async def take_snapshot(client: Caller) -> wire.Snapshot:
     return await client.call(wire.TakeSnapshot(), wire.Snapshot)
+
+
+async def registry_pieces(client: Caller, snapshot: wire.Snapshot) -> list[bytes]:
+    """The schema registry of that moment; none from a broker that does not send it. Ask for it at once: the broker
+    keeps it for this connection only."""
+    return [
+        (await client.call(schema.FetchRegistry(number), schema.RegistryPiece)).data
+        for number in range(snapshot.registry_pieces)
+    ]
 
 
 async def piece_at(client: Caller, topic: bytes, partition: int, offset: Offset) -> Piece:

@@ -25,7 +25,7 @@ from goqueue.client.consuming.consumer import (
 )
 from goqueue.client.consuming.delivery import OF_TRIO, DeliveredMessage, Kinds, LeasedMessage
 from goqueue.client.consuming.explaining import Explaining, Paused
-from goqueue.client.consuming.options import ConsumerOptions, OnPartitions, Start
+from goqueue.client.consuming.options import SKIP, ConsumerOptions, OnPartitions, Start
 from goqueue.client.link.arguments import check_any_partition, refusal
 from goqueue.client.link.caller import Caller
 from goqueue.client.streaming.commits import STALE_SECONDS_MAX, Commits, Committing, first_error
@@ -73,7 +73,9 @@ class StreamConsumer(Consumer):
         self._in_flight.elsewhere = elsewhere
 
     def _owned_by(self, owner: object, kinds: Kinds) -> StreamOwner:
-        return StreamOwner(self._options.group, self.member_id, self._membership.instance, owner, kinds)
+        skips = self._options.misfits == SKIP
+        member = self.member_id, self._membership.instance
+        return StreamOwner(self._options.group, *member, owner, kinds, self._codec, skips)
 
     async def _run(self) -> None:
         with self._scope:

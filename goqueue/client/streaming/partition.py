@@ -7,6 +7,7 @@ more; then they are handled. A commit backwards takes that back for all messages
 were fetched and not handed out may be dropped at any time, and are fetched again.
 """
 
+import logging
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
@@ -15,11 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 from goqueue.client.consuming.delivery import DeliveredSlice, Kinds, LeasedMessage, Origin, ReceivedDelivery
 from goqueue.client.consuming.names import NO_NAMES
 from goqueue.client.reading.message import Message
+from goqueue.client.schemas.codec import Codec
 from goqueue.core.records.batch import Attribute, Envelope
 from goqueue.core.slices.deliverable import FOR_GROUP_HEADER
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, SchemaMisfit
 from goqueue.net.wire.groups import AssignedPartition
 from goqueue.types import Buffer, Microseconds, Offset
+
+logger = logging.getLogger("goqueue.client")
 
 Key: TypeAlias = tuple[str, int]
 """A topic and the number of a partition."""
@@ -35,6 +39,9 @@ class StreamOwner(NamedTuple):
     instance: int
     consumer: object
     kinds: Kinds
+    codec: Codec | None = None
+    skips_misfits: bool = False
+    """Messages that do not fit the consumer's schema are passed over."""
 
 
 class _Piece(NamedTuple):
@@ -215,6 +222,7 @@ class StreamDelivery(ReceivedDelivery):
     def __init__(self, stream: StreamPartition, owner: StreamOwner, size: int) -> None:
         topic, uuid, partition = stream.assigned
         super().__init__(Origin(owner.group, topic, uuid, partition, 0), NO_NAMES, size, owner.consumer)
+        self.codec = owner.codec
         self.stream = stream
         self.moves = stream.moves
 
@@ -232,6 +240,11 @@ class StreamSlice(DeliveredSlice):
     def __init__(self, stream: StreamPartition, owner: StreamOwner, data: Buffer) -> None:
         super().__init__(StreamDelivery(stream, owner, len(data)), data, owner.kinds)
         self._group = owner.group.encode()
+        self._skips_misfits = owner.skips_misfits
+
+    def messages(self, start: Offset, end: Offset | None, now: Microseconds) -> Iterator[Message]:
+        found = super().messages(start, end, now)
+        return filter(_fits, found) if self._skips_misfits else found
 
     def _messages_in(
         self, envelope: Envelope, stored: memoryview, start: Offset, end: Offset | None, now: Microseconds
@@ -243,6 +256,17 @@ class StreamSlice(DeliveredSlice):
 
     def _is_for_us(self, message: Message) -> bool:
         return message.headers.get(FOR_GROUP_HEADER, self._group) == self._group
+
+
+def _fits(message: Any) -> bool:
+    try:
+        message.decode_body()
+    except SchemaMisfit as error:
+        logger.warning(
+            "%s/%d offset %d is passed over: %s", message.topic, message.partition, message.offset, error
+        )
+        return False
+    return True
 
 
 def moves_of(message: object) -> int:

@@ -138,7 +138,8 @@ class Workload:
         self._is_taking = True
         try:
             with trio.CancelScope() as self._take_scope:
-                self._begin(await self._supply.take(room))
+                messages = await self._supply.take(room)
+                self._begin(messages, trio.current_time())
         except GoQueueError as error:
             if not error.retryable:
                 raise
@@ -162,9 +163,9 @@ class Workload:
         with trio.move_on_at(min(until if until > now else math.inf, now + HELD_SECONDS_MAX)):
             await self._has_room.wait()
 
-    def _begin(self, messages: Sequence[LeasedMessage]) -> None:
+    def _begin(self, messages: Sequence[LeasedMessage], now: float) -> None:
         assert self._handlers is not None
-        self._begun_at.update(dict.fromkeys(messages, trio.current_time()))
+        self._begun_at.update(dict.fromkeys(messages, now))
         self._slowdown.begun(map(place_of, messages))
         self._handlers.begin(messages)
 
@@ -224,19 +225,20 @@ class Workload:
         loop less, and one frame for the acks and for what begins."""
         begun_at = self._begun_at.pop(message)
         if not self._slowdown.is_slow:
-            self._supply.pace.ended(trio.current_time() - begun_at)
+            now = trio.current_time()
+            self._supply.pace.ended(now - begun_at)
             if not self._begun_at and not self._is_taking and not self.is_ending:
-                self._begin_next()
+                self._begin_next(now)
         self._supply.post_soon()
         if len(self._begun_at) < self._concurrency:
             self._has_room.set()
 
-    def _begin_next(self) -> None:
+    def _begin_next(self, now: float) -> None:
         try:
-            messages = self._supply.take_now(self._concurrency)
+            messages = self._supply.take_now(self._concurrency, now)
         except GoQueueError:
             return  # the task that takes is told, too, and raises it once
-        self._begin(messages)
+        self._begin(messages, now)
 
     async def until_failures_are_told(self) -> None:
         while self._begun_at:

@@ -21,6 +21,7 @@ from goqueue.client.consuming.receiving import MESSAGES_MAX
 from goqueue.client.consuming.retry import Retry
 from goqueue.client.link.address import address_of
 from goqueue.client.link.arguments import check_client_name, check_flag, check_seconds_between, check_whole
+from goqueue.client.schemas.source import AnySchema
 from goqueue.client.working.handlers import in_tasks
 from goqueue.client.working.rules import Worked, Working
 from goqueue.client.working.runnable import check_takes_a_message
@@ -67,6 +68,8 @@ class AnyWorker(Generic[HandlerT]):
         start: Start = "earliest",
         visibility_timeout: Seconds = VISIBILITY_SECONDS,
         member_id: str | None = None,
+        schema: AnySchema = None,
+        on_misfit: str | None = None,
         drain_timeout: Seconds = DRAIN_SECONDS,
         handle_signals: bool = True,
         network: Network | None = None,
@@ -108,6 +111,8 @@ class AnyWorker(Generic[HandlerT]):
             "visibility_timeout": visibility_timeout,
             "auto_extend": True,
             "member_id": member_id,
+            "schema": schema,
+            "on_misfit": on_misfit,
         }
         _check_consuming(ConsumerOptions(**self._consuming))
         self._working = Working(concurrency, DEFAULTS)

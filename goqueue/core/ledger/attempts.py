@@ -100,12 +100,16 @@ class Attempts:
         sets = [offsets for standing, offsets in self._sets.items() if standing.attempt == run.attempt]
         return [found for offsets in sets for found in offsets.runs(run.first, run.last)]
 
+    def count_of_run(self, run: AttemptRun) -> int:
+        """How many messages of this run are here, on its attempt. A long run costs no more than what is here."""
+        found, (first, last, attempt) = 0, run
+        for standing, offsets in self._sets.items():
+            if standing[0] == attempt:
+                found += offsets.count(first, last)
+        return found
+
     def count_of(self, runs: Sequence[AttemptRun]) -> int:
         """How many of these messages are here, on the attempt that their run names."""
-        if len(runs) == 1:  # as with one message at a time
-            [(first, last, attempt)] = runs
-            sets = [offsets for standing, offsets in self._sets.items() if standing[0] == attempt]
-            return sum([offsets.count(first, last) for offsets in sets])
         return sum(
             len(offsets.common(asked))
             for attempt, asked in by_attempt(runs).items()
@@ -121,6 +125,15 @@ class Attempts:
                 taken._sets[standing] = found
                 self._tidy(standing)
         return taken
+
+    def discard(self, run: AttemptRun) -> int:
+        """Remove the messages of this run, whatever attempt they are on; returns how many were here."""
+        found = 0
+        for standing, offsets in list(self._sets.items()):
+            found += offsets.discard(run[0], run[1])
+            if not offsets:
+                del self._sets[standing]
+        return found
 
     def take_everything(self) -> "Attempts":
         taken = Attempts()
@@ -226,7 +239,7 @@ def count(runs: Iterable[AttemptRun | Run]) -> int:
 def joined(runs: Iterable[AttemptRun]) -> AttemptRuns:
     """The same messages in order, each named once, neighbours together."""
     runs = tuple(runs)
-    if len(runs) == 1 or all(one[1] + 1 < other[0] for one, other in pairwise(runs)):  # as most often
+    if len(runs) <= 1 or all(one[1] + 1 < other[0] for one, other in pairwise(runs)):  # as most often
         return runs
     return AttemptSets(by_attempt(runs).items()).runs()
 

@@ -185,7 +185,7 @@ class Deliveries:
         if delivery is None or delivery.begun is None:
             return ()
         begun = delivery.begun
-        if not any(begun.count(run.first, run.last) for run in runs):  # as most often
+        if not begun.has_any(runs):  # as most often
             return runs
         return tuple(rest for run in runs for rest in without(run, list(begun.runs(run.first, run.last))))
 
@@ -225,6 +225,16 @@ class Deliveries:
             self._deliveries[nonce].settled.note(settled, taken)
         self._close_if_empty(nonce)
         return taken
+
+    def take_run(self, nonce: int, run: AttemptRun, settled: Settlement) -> None:
+        """As `take`, for one run that was settled: without sets, as most settlements are for one message."""
+        delivery = self._deliveries[nonce]
+        taken = delivery.leases.discard(run, self.deadlines.drop)
+        assert taken == run.last - run.first + 1, f"not all of {run} were out"
+        self._held[delivery.member].count -= taken
+        delivery.settled.note_run(settled, run)
+        if not delivery.leases.size:
+            self._close_if_empty(nonce)
 
     def take_within(self, first: Offset, last: Offset) -> None:
         """Remove the messages of this range, whichever member holds them. Looks at every delivery, so only for rare
@@ -300,6 +310,9 @@ def _some_of(sets: Iterable[StandingSet]) -> list[StandingSet]:
 def _are_all_out(leases: Sequence[Lease], runs: AttemptRuns) -> bool:
     """Whether all of these are in flight. Runs may be forged: False if they name more messages than there are, even
     2 ** 60, or nothing."""
+    if len(runs) == 1:  # as with one message at a time
+        first, last, _ = run = runs[0]
+        return 0 <= last - first == sum([lease.out.count_of_run(run) for lease in leases]) - 1
     wanted, found = count(runs), 0
     if wanted > sum([len(lease.out) for lease in leases]) or any(run.last < run.first for run in runs):
         return False

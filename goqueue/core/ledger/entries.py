@@ -13,6 +13,7 @@ as a set of offsets.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
+from operator import attrgetter, call
 from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypeAlias
 
@@ -47,12 +48,12 @@ class LaneOffsets(NamedTuple):
 class Entry:
     def to_plain(self) -> list[Any]:
         kind = _KINDS[type(self)]
-        values = [getattr(self, name) for name in kind.names]
+        values = kind.values_of(self)
         for default in kind.defaults:
             if values[-1] != default:
                 break
-            values.pop()
-        return [kind.number, *[shape.write(value) for shape, value in zip(kind.shapes, values, strict=False)]]
+            values = values[:-1]
+        return [kind.number, *map(call, kind.writers, values)]
 
     @staticmethod
     def from_plain(plain: object) -> "Entry":
@@ -291,8 +292,18 @@ class _Kind(NamedTuple):
     defaults: tuple[Any, ...] = ()
     """The defaults of fields at the end that came later, the last one first: such a field is left out while it and
     those behind it have their defaults."""
-    names: tuple[str, ...] = ()
-    """The names of its fields."""
+    values_of: Callable[[Any], tuple[Any, ...]] = tuple
+    """The values of an entry's fields."""
+    writers: Sequence[Callable[[Any], Any]] = ()
+
+    def made(self) -> "_Kind":
+        """With what its fields and shapes say: for every entry that is written."""
+        return self._replace(values_of=_values_of(self.entry), writers=[shape.write for shape in self.shapes])
+
+
+def _values_of(entry: type[Entry]) -> Callable[[Entry], tuple[Any, ...]]:
+    first, *others = [each.name for each in fields(entry)]
+    return attrgetter(first, *others) if others else lambda some: (getattr(some, first),)
 
 
 def _flat(runs: Iterable[Sequence[int]]) -> list[int]:
@@ -402,7 +413,7 @@ _TABLE = (
     _Kind(21, LettersDismissed, (_whole, _attempt_runs, _whole, _text)),
     _Kind(22, SentAgain, (_offsets, _destination, _text)),
 )
-_KINDS = {kind.entry: kind._replace(names=tuple(each.name for each in fields(kind.entry))) for kind in _TABLE}
+_KINDS = {kind.entry: kind.made() for kind in _TABLE}
 _NUMBERS = {kind.number: kind for kind in _TABLE}
 
 

@@ -73,6 +73,16 @@ class DeliveryLeases:
         self.size -= len(taken)
         return taken
 
+    def discard(self, run: AttemptRun, ended: Callable[[Lease], None]) -> int:
+        """As `take`, for one run; returns how many messages there were."""
+        found = 0
+        for lease in list(self.under((run,))):
+            found += lease.out.discard(run)
+            if not lease.out:
+                self._drop_if_empty(lease, ended)
+        self.size -= found
+        return found
+
     def take_within(self, first: Offset, last: Offset, ended: Callable[[Lease], None]) -> int:
         """Remove the messages of a range, however long; returns how many there were."""
         before = self.size

@@ -197,10 +197,9 @@ class Ledger(Planning):
     def oldest_delivery(self) -> Delivery | None:
         return self._state.deliveries.oldest()
 
-    def delivered_at(self, nonce: int) -> Microseconds | None:
+    def delivery(self, nonce: int) -> Delivery | None:
         """None unless the delivery is under way."""
-        delivery = self._state.deliveries.get(nonce)
-        return None if delivery is None else delivery.wall
+        return self._state.deliveries.get(nonce)
 
     def next_retry(self) -> float | None:
         return self._state.retries.next_due()
@@ -258,7 +257,7 @@ class Ledger(Planning):
     def _unless_whole(self, nonce: int, good: AttemptRuns) -> AttemptRuns | None:
         """None if these are all of the delivery that are in flight: then no entry needs to name them."""
         delivery = self._state.deliveries.get(nonce)
-        return None if delivery is not None and count(good) == delivery.size else good
+        return None if delivery is not None and count(good) == delivery.leases.size else good
 
     def _ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, AttemptRuns]:
         """All of its messages are in flight, or were acked before. Otherwise they have to be named."""

@@ -48,10 +48,12 @@ class SettledRun(NamedTuple):
 class Settlements:
     """The settlements of one delivery. A message is settled once, so it is under one kind."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("_growing", "_parts")
 
     def __init__(self) -> None:
         self._parts: list[tuple[Settlement, Attempts]] = []
+        self._growing: dict[Settlement, Attempts] = {}
+        """The parts that are of no other owner: single runs are added to these."""
 
     def __bool__(self) -> bool:
         return bool(self._parts)
@@ -62,6 +64,17 @@ class Settlements:
             self._parts.append((kind, taken))
         if len(self._parts) > FEW:
             self._parts = [(kind, some) for kind in Settlement if (some := self.of(kind))]
+            self._growing = dict(self._parts)
+
+    def note_run(self, kind: Settlement, run: AttemptRun) -> None:
+        first, last, attempt = run
+        standing, some = Standing(attempt, lost=False), self._growing.get(kind)
+        if some is not None:
+            some.add(standing, Run(first, last))
+            return
+        some = self._growing[kind] = Attempts()
+        some.add(standing, Run(first, last))
+        self.note(kind, some)
 
     def of(self, kind: Settlement) -> Attempts:
         some = Attempts()
@@ -180,7 +193,9 @@ Chunk: TypeAlias = tuple[int, bytes]
 
 def named_messages(runs: Iterable[Sequence[int]], sets: Sequence[tuple[int, Sequence[Chunk]]]) -> AttemptRuns:
     """The messages that a consumer names, in order, each once. Sets are chunks of one attempt."""
-    named = tuple(sorted((*map(AttemptRun._make, runs), *(_scattered(sets) if sets else ()))))
+    named = tuple(map(AttemptRun._make, runs))
+    if sets or len(named) > 1:
+        named = tuple(sorted((*named, *_scattered(sets))))
     end = -1
     for run in named:
         if run.first <= end or run.last < run.first:
@@ -245,7 +260,7 @@ class NamedMessages:
         settled = self._settled.get(nonce)
         if settled is None:
             return True
-        return _names_few(runs) and not any(settled.count(run.first, run.last) for run in runs)
+        return _names_few(runs) and not settled.has_any(runs)
 
     def add(self, asked: SettleRequest) -> None:
         nonce, runs = asked.nonce, asked.runs
@@ -262,4 +277,6 @@ class NamedMessages:
 
 def _names_few(runs: AttemptRuns) -> bool:
     """Whether the messages are named, and no more than a delivery has: forged runs may name 2 ** 60."""
+    if len(runs) == 1:  # as with one message at a time
+        return runs[0].first <= runs[0].last < runs[0].first + MESSAGES_MAX
     return bool(runs) and count(runs) <= MESSAGES_MAX and all(run.first <= run.last for run in runs)

@@ -64,17 +64,19 @@ class LedgerState:
         self.resets = 0
 
     def apply(self, entry: Entry, now: float) -> None:
-        match entry:
-            case entries.Began():
-                self._began(entry)
+        match entry:  # what comes most often comes first
+            case entries.Acked():
+                self._acked(entry)
+            case entries.Begun():
+                self.deliveries.note_begun(entry.nonce, entry.runs)
             case entries.Delivered():
                 self._delivered(entry, now)
+            case entries.Began():
+                self._began(entry)
             case entries.LanesDelivered():
                 self._lanes_delivered(entry, now)
             case entries.PassedOver():
                 self._passed_over(entry)
-            case entries.Acked():
-                self._acked(entry)
             case entries.Nacked():
                 self._nacked(entry, now)
             case entries.Rejected():
@@ -104,8 +106,6 @@ class LedgerState:
                 self._repaired(entry)
             case entries.Skipped():
                 self._skipped(entry)
-            case entries.Begun():
-                self.deliveries.note_begun(entry.nonce, entry.runs)
             case entries.LettersDismissed():
                 self._dismissed(entry)
             case entries.SentAgain():
@@ -199,6 +199,11 @@ class LedgerState:
     # Settled, or to be redelivered
 
     def _acked(self, entry: entries.Acked) -> None:
+        if entry.runs is not None and len(entry.runs) == 1:
+            [run] = entry.runs
+            self.deliveries.take_run(entry.nonce, run, Settlement.ACKED)
+            self.lanes.settle(run.first, run.last)
+            return
         for offsets in self.deliveries.take(entry.nonce, entry.runs, Settlement.ACKED).values():
             self.lanes.settle_all(offsets)
 

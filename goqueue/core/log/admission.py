@@ -7,7 +7,7 @@ its own. With `overflow=reject` a full partition refuses; with `drop_oldest` it 
 from dataclasses import dataclass
 
 from goqueue.core.records.record import HEADER_SIZE, HEADERS_LENGTH, VALUE_SIZE_MAX, Flag, RecordPlace, walk_records
-from goqueue.core.topics.config import TopicConfig
+from goqueue.core.topics.config import SCHEMA_VALUE_BYTES, TopicConfig
 from goqueue.errors import BadRecord, BatchRefused, DiskFull, InvalidMessage, TooLarge, TopicFull
 from goqueue.types import Acks, Buffer
 
@@ -23,6 +23,11 @@ class Admission:
     drops_oldest: bool = False
     wants_keys: bool = False
     """The topic is compacted by key: a message without one would stay for ever."""
+    validates: bool = True
+    """Messages are held to the schemas of the topic, where it has any."""
+    only_warns: bool = False
+    """What does not fit is counted and accepted."""
+    schema_value_bytes: int = SCHEMA_VALUE_BYTES
 
     @classmethod
     def of(cls, config: TopicConfig, partitions: int) -> "Admission":
@@ -33,6 +38,9 @@ class Admission:
             messages_max=_share(config.max_messages, partitions),
             drops_oldest=config.overflow == "drop_oldest",
             wants_keys=config.cleanup == "compact",
+            validates=config.schema_validation != "off",
+            only_warns=config.schema_validation == "warn",
+            schema_value_bytes=config.schema_value_bytes,
         )
 
     @property

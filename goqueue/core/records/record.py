@@ -130,8 +130,7 @@ def encode_record(
         prefix = DUE_TIME.pack(due)
     if headers:
         flags |= Flag.HEADERS
-        packed = msgpack.packb(dict(headers))
-        prefix += HEADERS_LENGTH.pack(len(packed)) + packed
+        prefix += pack_headers(headers)
     checksummed = b"".join(
         (
             HEADER_TAIL.pack(relative_offset, timestamp, priority, 0, len(key), len(prefix) + len(value)),
@@ -172,6 +171,12 @@ def headers_at(body: memoryview, place: RecordPlace) -> Mapping[str, bytes]:
         return {}
     begin = place.position + HEADER_SIZE + place.key_size
     return unpack_headers(body, begin + DUE_TIME.size if place.flags & _DELAYED else begin)[0]
+
+
+def pack_headers(headers: Mapping[str, bytes]) -> bytes:
+    """With their length, as they stand in a record."""
+    packed: bytes = msgpack.packb(dict(headers))
+    return HEADERS_LENGTH.pack(len(packed)) + packed
 
 
 def unpack_headers(data: Buffer, begin: int) -> tuple[Mapping[str, bytes], int]:

@@ -48,6 +48,7 @@ def line(
             "request": kind,
             "action": shown.right.value,
             "resource": _text(shown, topic_name),
+            **({"force": True} if getattr(request, "force", False) else {}),
             "outcome": outcome,
         }
     )

@@ -23,6 +23,7 @@ class Right(Enum):
     CONSUME = "consume"
     READ = "read"
     DESCRIBE = "describe"
+    REGISTER = "register"
     CREATE = "create"
     ALTER = "alter"
     DELETE = "delete"
@@ -31,6 +32,7 @@ class Right(Enum):
 class Resource(Enum):
     TOPIC = "topic"
     GROUP = "group"
+    SUBJECT = "subject"
     CLUSTER = "cluster"
 
 
@@ -126,6 +128,39 @@ def _letters(right: Right) -> Callable[[Any], Needs]:
     return lambda request: iter((Permission(right, Resource.TOPIC, dead_letter_topic(request.topic)),))
 
 
+def _subject(right: Right) -> Callable[[Any], Needs]:
+    return lambda request: iter((Permission(right, Resource.SUBJECT, request.subject),))
+
+
+def _register(request: Any) -> Needs:
+    """Who skips the comparison with earlier versions, or gives ids, does what the subject's settings forbid. A
+    schema shows what it refers to."""
+    if request.force or request.id is not None or request.version is not None:
+        yield Permission(Right.ALTER, Resource.SUBJECT, request.subject)
+    yield Permission(Right.REGISTER, Resource.SUBJECT, request.subject)
+    yield from _referred(request)
+
+
+def _with_references(request: Any) -> Needs:
+    yield Permission(Right.READ, Resource.SUBJECT, request.subject)
+    yield from _referred(request)
+
+
+def _referred(request: Any) -> Needs:
+    subjects = dict.fromkeys(each.subject for each in request.schema.references)
+    return (Permission(Right.READ, Resource.SUBJECT, subject) for subject in subjects)
+
+
+def _one_subject(request: Any) -> Needs:
+    """An id or a guid names no subject, nor do the settings of all: these need nothing."""
+    if request.subject is not None and not _is_by_id(request):
+        yield Permission(Right.READ, Resource.SUBJECT, request.subject)
+
+
+def _is_by_id(request: Any) -> bool:
+    return getattr(request, "id", None) is not None or getattr(request, "guid", None) is not None
+
+
 # Which requests the audit shows
 
 
@@ -180,6 +215,20 @@ RULES: Mapping[str, Rule] = {
     "cancel_delayed": Rule(_topic(Right.PUBLISH, "topic"), _always),
     "move_delayed": Rule(_topic(Right.PUBLISH, "topic"), _always),
     "count_delayed": Rule(_topic(Right.DESCRIBE, "topic"), _never),
+    "register_schema": Rule(_register, _always),
+    "look_up_schema": Rule(_with_references, _never),
+    "get_schema": Rule(_one_subject, _never),
+    "list_subjects": Rule(_nothing, _never),
+    "list_versions": Rule(_subject(Right.READ), _never),
+    "list_schemas": Rule(_nothing, _never),
+    "find_uses": Rule(_nothing, _never),
+    "find_referrers": Rule(_subject(Right.READ), _never),
+    "delete_schema": Rule(_subject(Right.DELETE), _always),
+    "check_schema": Rule(_with_references, _never),
+    "read_schema_settings": Rule(_one_subject, _never),
+    "change_schema_settings": Rule(_subject(Right.ALTER), _always),
+    "count_schemas": Rule(_nothing, _never),
+    "fetch_registry": Rule(_cluster(Right.ALTER), _never),
 }
 """Who may publish a delayed message may also take it back. A snapshot holds all topics and groups, and is for
 operators."""

@@ -5,9 +5,9 @@ each message: values stay in the caller's order in one sequence, and `places` ar
 are encoded when their batch is sent, since the checksum of a record covers its offset in the batch.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
 from struct import Struct
 from typing import cast
 
@@ -117,13 +117,14 @@ class Chunk:
 
     def encode(self, first: int, out: list[bytes]) -> None:
         """Append the records' bytes; `first` is the offset of the first in its batch."""
-        packed = self._packed_headers()
         if self.ids is not None:
-            self._encode_each(first, out)
-        elif self.keys is None and self.priorities is None and not packed and self.content.due is None:
+            self._encode_each(first, map(self._packed_headers, self.ids), out)
+            return
+        packed = self._packed_headers()
+        if self.keys is None and self.priorities is None and not packed and self.content.due is None:
             self._encode_plain(first, out)
         else:
-            self._encode_alike(first, packed, out)
+            self._encode_each(first, repeat(packed, len(self.values)), out)
 
     def _encode_plain(self, first: int, out: list[bytes]) -> None:
         """The way of most messages: two bytes objects for each, one call for each of their parts."""
@@ -134,26 +135,28 @@ class Chunk:
             add(pack_head(_PLAIN_WORD, crc32c(checksummed)))
             add(checksummed)
 
-    def _encode_alike(self, first: int, packed: bytes, out: list[bytes]) -> None:
-        timestamp, count = self.content.timestamp, len(self.values)
-        word = _PLAIN_WORD | (_HAS_HEADERS if packed else 0)
-        if self.content.due is not None:
-            word, packed = word | _DELAYED, DUE_TIME.pack(self.content.due) + packed
+    def _encode_each(self, first: int, headers: Iterable[bytes], out: list[bytes]) -> None:
+        """`headers` are the packed ones of each; either all have some or none has."""
+        content, count = self.content, len(self.values)
+        timestamp, due = content.timestamp, b""
+        word = _PLAIN_WORD | (_HAS_HEADERS if self._have_headers else 0)
+        if content.due is not None:
+            word, due = word | _DELAYED, DUE_TIME.pack(content.due)
         keys = [key or b"" for key in self.keys or [None] * count]
-        priorities = self.priorities or [self.content.priority] * count
-        for number, (key, value, priority) in enumerate(zip(keys, self.values, priorities, strict=True), first):
-            value_size = len(packed) + (len(value) if value else 0)
+        priorities = self.priorities or [content.priority] * count
+        records = zip(keys, self.values, priorities, headers, strict=True)
+        for number, (key, value, priority, packed) in enumerate(records, first):
+            prefix = due + packed
+            value_size = len(prefix) + (len(value) if value else 0)
             tail = _TAIL.pack(number, timestamp, priority, 0, len(key), value_size)
-            checksummed = tail + key + packed + (value or b"")
+            checksummed = tail + key + prefix + (value or b"")
             flags = _TOMBSTONE if value is None else 0
             out.append(_HEAD.pack(word | flags, crc32c(checksummed)))
             out.append(checksummed)
 
-    def _encode_each(self, first: int, out: list[bytes]) -> None:
-        assert self.ids is not None
-        for number in range(len(self)):
-            packed = self._packed_headers(self.ids[number])
-            replace(self._sliced(slice(number, number + 1)), ids=None)._encode_alike(first + number, packed, out)
+    @property
+    def _have_headers(self) -> bool:
+        return self.ids is not None or bool(self.content.headers) or self.content.expires_at is not None
 
     def _packed_headers(self, message_id: bytes | None = None) -> bytes:
         headers = dict(self.content.headers or {})

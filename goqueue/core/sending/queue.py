@@ -10,6 +10,7 @@ order, so it is certainly unwritten: it is numbered anew and sent again, in the 
 before every answer has come, or is known never to come.
 """
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -81,8 +82,10 @@ class OutBatch:
     def split(self, bad: Collection[int]) -> tuple[list[Chunk], list[Chunk]]:
         """The records of these numbers, and the others."""
         dropped, kept, first = [], [], 0
+        numbers, passed = sorted(bad), 0
         for chunk in self.chunks:
-            mine = sorted(number - first for number in bad if first <= number < first + len(chunk))
+            begin, passed = passed, bisect_left(numbers, first + len(chunk), passed)
+            mine = [number - first for number in numbers[begin:passed]]
             first += len(chunk)
             dropped += [chunk.picked(mine)] if mine else []
             kept += [chunk.without(frozenset(mine))] if mine else [chunk]

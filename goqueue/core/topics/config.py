@@ -15,6 +15,7 @@ from goqueue.errors import InvalidConfig, UnknownFormat
 from goqueue.types import Microseconds
 
 SEGMENT_BYTES_MIN = 1024
+SCHEMA_VALUE_BYTES = 256 * 1024
 
 _ANY_COUNT = Whole(1, 2**63 - 1, or_unlimited=True)
 
@@ -67,6 +68,18 @@ class TopicConfig:
         "reject",
         Choice(("reject", "drop_oldest")),
         "What gives way when the topic is full: the new messages or the oldest.",
+    )
+    schema_validation: str = setting(
+        "on",
+        Choice(("on", "warn", "off")),
+        "Whether messages are held to the schemas of the topic, if it has any: `warn` accepts what does not fit, "
+        "and counts it.",
+    )
+    schema_value_bytes: int = setting(
+        SCHEMA_VALUE_BYTES,
+        Whole(1, VALUE_SIZE_MAX),
+        "The largest value that is held to a schema; larger ones are refused. The broker stands still while it "
+        "looks at one: for some 20 ms at most with the default, and for as much longer as this is larger.",
     )
 
     def __post_init__(self) -> None:

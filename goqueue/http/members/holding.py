@@ -4,15 +4,14 @@ From this the broker is told whether a member is busy, and a member that never s
 members share an index by delivery, since anybody may settle with a receipt.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import trio
 
 from goqueue.client.consuming.options import IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX
+from goqueue.core.offsetset import OffsetSet
 from goqueue.http.server.errors import InFlightFull
-from goqueue.types import Offset
 
 
 class DeliveryKey(NamedTuple):
@@ -26,7 +25,7 @@ class DeliveryKey(NamedTuple):
 class HeldDelivery:
     """What is left of a delivery."""
 
-    offsets: set[Offset]
+    offsets: OffsetSet
     size: int
     until: float
 
@@ -60,27 +59,27 @@ class MemberHolding:
             )
         return min(count, messages), size
 
-    def add(self, key: DeliveryKey, offsets: set[Offset], size: int, until: float) -> None:
+    def add(self, key: DeliveryKey, offsets: OffsetSet, size: int, until: float) -> None:
         self._held[key] = HeldDelivery(offsets, size, until)
         self.index[key] = self
 
-    def settle(self, key: DeliveryKey, offsets: Collection[Offset]) -> None:
+    def settle(self, key: DeliveryKey, offsets: OffsetSet) -> None:
         """A repeat changes nothing."""
         held = self._held.get(key)
         if held is None:
             return
         before = len(held.offsets)
-        held.offsets.difference_update(offsets)
+        held.offsets.remove(offsets)
         if held.offsets:
             held.size = held.size * len(held.offsets) // before
         else:
             self._drop(key)
         self.changed.unpark_all()
 
-    def extend(self, key: DeliveryKey, offsets: Collection[Offset], until: float) -> None:
+    def extend(self, key: DeliveryKey, offsets: OffsetSet, until: float) -> None:
         """The rest of the delivery may be held for longer than these."""
         held = self._held[key]
-        held.until = until if held.offsets <= set(offsets) else max(held.until, until)
+        held.until = max(held.until, until) if held.offsets.without(offsets) else until
 
     def take_over(self, other: "MemberHolding") -> None:
         for key, held in list(other._held.items()):

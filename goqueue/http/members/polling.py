@@ -8,7 +8,7 @@ the client goes away, what waits is ended, too; what a partition was just handin
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import trio
@@ -28,6 +28,7 @@ from goqueue.errors import (
 )
 from goqueue.http.members.seats import Seat, no_seat
 from goqueue.http.members.taken import TakenDeliveries
+from goqueue.http.messages.outgoing import Form, delivered_in_json, message_in_json
 from goqueue.http.messages.reading import size_of
 from goqueue.net.wire.errors import GoingAway
 from goqueue.net.wire.failures import error_of
@@ -48,6 +49,8 @@ HEARTBEAT_SECONDS = 3.0
 REST_SECONDS = 1.0
 """A partition that cannot be read is not asked again for this long."""
 FETCH_BYTES_MAX = 1024 * 1024
+SHOWN_AT_ONCE, SHOWN_BYTES_AT_ONCE = 64, 64 * 1024
+"""Messages of an answer that are made JSON before others may run."""
 FATAL = (UnknownMember, UnknownGroup, Fenced)
 """The member is none any more, says its group."""
 OUTDATED = (StaleGeneration, UnknownMember, UnknownGroup)
@@ -66,24 +69,19 @@ class PollRequest:
     """The one that the member believes in; None: whatever is the newest."""
 
 
-@dataclass(slots=True)
-class Polled:
-    messages: list[Message] = field(default_factory=list)
-    errors: dict[tuple[str, int], GoQueueError] = field(default_factory=dict)
-    """Partitions that give nothing, and why."""
-
-
 class Poll:
     def __init__(self, seat: Seat, wanted: PollRequest, now: Microseconds, request_id: str) -> None:
-        self.result = Polled()
+        self.errors: dict[tuple[str, int], GoQueueError] = {}
+        """Partitions that give nothing, and why."""
         self._seat = seat
         self._wanted = wanted
         self._now = now
         self._request_id = request_id
         self._deadline = trio.current_time() + wanted.wait_seconds
         self._taken = TakenDeliveries(seat, request_id, wanted.size)
-        self._room = wanted.size
-        """Bytes that still fit into the answer of a stream."""
+        self._read: list[Message] = []
+        """Messages of a stream."""
+        self._read_size = 0
         self._begun: dict[tuple[bytes, int], Offset] = {}
         """Where a stream stood before."""
         self._resting: dict[tuple[bytes, int], float] = {}
@@ -141,6 +139,24 @@ class Poll:
 
     # What becomes of the messages
 
+    @property
+    def has_messages(self) -> bool:
+        return bool(self._taken.kept or self._read)
+
+    @property
+    def shown_at_once(self) -> int:
+        """The number of messages that are made JSON in one step: large ones one by one."""
+        count = len(self._read) + sum(len(messages) for _, messages in self._taken.kept)
+        size = self._read_size + self._taken.size
+        return max(1, min(SHOWN_AT_ONCE, SHOWN_BYTES_AT_ONCE * count // max(1, size)))
+
+    def in_json(self, form: Form) -> Iterator[dict[str, Any]]:
+        """The messages, one by one."""
+        for delivery, messages in self._taken.kept:
+            yield from delivered_in_json(delivery, messages, form)
+        for message in self._read:
+            yield message_in_json(message, form)
+
     def keep(self) -> None:
         """The member gets what was taken: it holds it from now on."""
         self._taken.hold(trio.current_time() + self._wanted.visibility_seconds)
@@ -190,9 +206,9 @@ class Poll:
                 await self._ask()
             nursery.cancel_scope.cancel()
         await self._taken.give_back_rest()
-        if self._lost is not None and not self.result.messages:
+        if self._lost is not None and not self.has_messages:
             raise self._lost
-        return bool(self.result.messages)
+        return self.has_messages
 
     @contextmanager
     def _ended_by_change(self) -> Iterator[None]:
@@ -210,7 +226,7 @@ class Poll:
         elif partitions:
             await self._receive(partitions)
         left = min(until - trio.current_time(), REST_SECONDS)
-        if not self.result.messages and self._lost is None and left > 0:
+        if not self.has_messages and self._lost is None and left > 0:
             await self._seat.wait_for_change(left)
 
     def _partitions(self) -> list[AssignedPartition]:
@@ -230,11 +246,11 @@ class Poll:
             return
         self._resting[partition.uuid, partition.partition] = trio.current_time() + REST_SECONDS
         if not isinstance(error, OUTDATED):
-            self.result.errors[partition.topic, partition.partition] = error
+            self.errors[partition.topic, partition.partition] = error
 
     def _note_good(self, partition: AssignedPartition) -> None:
         self._resting.pop((partition.uuid, partition.partition), None)
-        self.result.errors.pop((partition.topic, partition.partition), None)
+        self.errors.pop((partition.topic, partition.partition), None)
 
     # Queues
 
@@ -262,13 +278,12 @@ class Poll:
             self._note_good(partition)
             if received.runs or received.sets:
                 self._open(partition, received)
-        self.result.messages = list(self._taken.messages)
 
     def _open(self, partition: AssignedPartition, received: ReceivedPartition) -> None:
         origin = Origin(self._seat.group, partition.topic, partition.uuid, partition.partition, received.nonce)
         names = DeliveredNames(received.runs, received.sets)
         try:
-            delivery = open_delivery(origin, names, received.data, None)
+            delivery = open_delivery(origin, names, received.data, owner=None)
         except CorruptMessage as error:
             self._note(partition, error)
         else:
@@ -300,15 +315,15 @@ class Poll:
             self._take(partition, found.data, found.next_offset)
 
     def _take(self, partition: AssignedPartition, data: bytes, next_offset: int) -> None:
-        place, messages = (partition.uuid, partition.partition), self.result.messages
+        place, messages = (partition.uuid, partition.partition), self._read
         positions, found = self._seat.positions, Slice(partition.topic, partition.partition, data)
         self._begun.setdefault(place, positions[place])
         for message in found.messages(positions[place], None, self._now):
             size = size_of(message)
-            if messages and (len(messages) >= self._wanted.count or size > self._room):
+            if messages and (len(messages) >= self._wanted.count or size > self._wanted.size - self._read_size):
                 return
             messages.append(message)
-            self._room -= size
+            self._read_size += size
             positions[place] = message.offset + 1
         positions[place] = max(positions[place], next_offset)
 

@@ -7,7 +7,7 @@ session, as any other. No task runs for a seat between requests, so nothing spea
 A seat that nobody has used for long is cleared; its member then joins again under its id.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
@@ -16,6 +16,7 @@ import trio
 
 from goqueue.actors.front.session import BrokerSession
 from goqueue.core.groups.member import SESSION_SECONDS
+from goqueue.core.offsetset import OffsetSet
 from goqueue.errors import Fenced, UnknownGroup, UnknownMember
 from goqueue.http.members.holding import DeliveryKey, HolderIndex, MemberHolding
 from goqueue.net.wire.errors import GoingAway
@@ -200,13 +201,13 @@ class HttpSeats:
 
     # What members hold
 
-    def note_settled(self, key: DeliveryKey, offsets: Collection[Offset]) -> None:
+    def note_settled(self, key: DeliveryKey, offsets: OffsetSet) -> None:
         """These messages of a delivery are settled, whoever had them."""
         holding = self._holders.get(key)
         if holding is not None:
             holding.settle(key, offsets)
 
-    def note_extended(self, key: DeliveryKey, offsets: Collection[Offset], until: float) -> None:
+    def note_extended(self, key: DeliveryKey, offsets: OffsetSet, until: float) -> None:
         holding = self._holders.get(key)
         if holding is not None:
             holding.extend(key, offsets, until)

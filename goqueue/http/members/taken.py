@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from goqueue.client.consuming.delivery import LeasedMessage, ReceivedDelivery, runs_of
 from goqueue.core.ledger.settlements import Action
+from goqueue.core.offsetset import OffsetSet
 from goqueue.core.records.batch import ZSTD, parse_envelope
 from goqueue.errors import GoQueueError
 from goqueue.http.members.holding import DeliveryKey
@@ -26,37 +27,46 @@ class TakenPortion(NamedTuple):
     delivery: ReceivedDelivery
     messages: Sequence[LeasedMessage]
 
+    @property
+    def offsets(self) -> OffsetSet:
+        if len(self.messages) == self.delivery.names.count:
+            return OffsetSet((run.first, run.last) for run in self.delivery.names.runs)
+        return OffsetSet.of(message.offset for message in self.messages)
+
+    @property
+    def size(self) -> int:
+        return self.delivery.size * len(self.messages) // len(self.delivery.messages)
+
 
 @dataclass(slots=True)
 class TakenDeliveries:
     seat: Seat
     request_id: str
-    room: int
-    """Bytes of keys, values and headers that still fit."""
-    messages: list[LeasedMessage] = field(default_factory=list)
-    _kept: list[TakenPortion] = field(default_factory=list)
+    size_max: int
+    size: int = 0
+    """Bytes of keys, values and headers that were taken."""
+    kept: list[TakenPortion] = field(default_factory=list)
     _beyond: list[TakenPortion] = field(default_factory=list)
 
     def add(self, delivery: ReceivedDelivery, data: Buffer) -> None:
         fitting = self._count_fitting(delivery.messages, data)
         kept, beyond = delivery.messages[:fitting], delivery.messages[fitting:]
-        self.messages += kept
         if kept:
-            self._kept.append(TakenPortion(delivery, kept))
+            self.kept.append(TakenPortion(delivery, kept))
         if beyond:
-            self.room = 0
+            self.size = max(self.size, self.size_max)
             self._beyond.append(TakenPortion(delivery, beyond))
 
     def _count_fitting(self, messages: Sequence[LeasedMessage], data: Buffer) -> int:
         """At least one message is answered, whatever its size."""
-        if len(data) <= self.room and not _is_compressed(data):
-            self.room -= len(data)
+        if len(data) <= self.size_max - self.size and not _is_compressed(data):
+            self.size += len(data)
             return len(messages)
         for number, message in enumerate(messages):
             size = size_of(message)
-            if size > self.room and (number or self.messages):
+            if size > self.size_max - self.size and (number or self.kept):
                 return number
-            self.room -= size
+            self.size += size
         return len(messages)
 
     async def give_back_rest(self) -> None:
@@ -66,17 +76,15 @@ class TakenDeliveries:
 
     async def give_back(self) -> None:
         """Nobody gets what was taken."""
-        kept, self._kept, self.messages = self._kept, [], []
+        kept, self.kept = self.kept, []
         for each in kept:
-            self.seat.holding.settle(_key_of(each.delivery), {message.offset for message in each.messages})
+            self.seat.holding.settle(_key_of(each.delivery), each.offsets)
         await self._release(kept)
 
     def hold(self, until: float) -> None:
         """The member gets what was taken, and holds it from now on."""
-        for delivery, messages in () if self.seat.is_closed else self._kept:
-            size = delivery.size * len(messages) // len(delivery.messages)
-            offsets = {message.offset for message in messages}
-            self.seat.holding.add(_key_of(delivery), offsets, size, until)
+        for each in () if self.seat.is_closed else self.kept:
+            self.seat.holding.add(_key_of(each.delivery), each.offsets, each.size, until)
 
     async def _release(self, portions: Sequence[TakenPortion]) -> None:
         if portions:

@@ -1,13 +1,18 @@
 """Messages in answers: each part as text where it is text that can be read, else as base64 under another name."""
 
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 import orjson
 
-from goqueue.client.reading.message import Message
+from goqueue.client.consuming.delivery import LeasedMessage, ReceivedDelivery
+from goqueue.client.reading.message import Message, stamp_of
 from goqueue.http.routing.bytes import base64_of, key_in_json, text_of
 from goqueue.http.routing.reading import BRACKETS_MAX
+from goqueue.types import Priority
+
+PRIORITY_NAMES = tuple(map(str, Priority))
 
 
 class Form(Enum):
@@ -20,24 +25,35 @@ class Form(Enum):
 
 
 def message_in_json(message: Message, form: Form = Form.AUTO) -> dict[str, Any]:
-    key, value, headers, receipt = message.key, message.value, message.headers, message.receipt
+    """Each part that is looked at costs as much as all of JSON: so they are read together."""
+    timestamp, priority, key_size = stamp_of(message)
     shown: dict[str, Any] = {
         "topic": message.topic,
         "partition": message.partition,
         "offset": message.offset,
-        "timestamp": message.timestamp,
+        "timestamp": timestamp / 1_000_000,
     }
-    if key is not None:
-        shown.update(key_in_json(key))
+    if key_size:
+        shown.update(key_in_json(message.key))
+    value = message.value
     if form is Form.AUTO and value is not None and (text := text_of(value)) is not None:  # as most often
         shown["value"] = text
     else:
         shown.update(value_in_json(value, form))
+    headers = message.headers
     shown["headers"] = {name: _header(content) for name, content in headers.items()} if headers else {}
-    shown["priority"] = str(message.priority)
-    if receipt is not None:
-        shown["attempt"], shown["receipt"] = message.attempt, receipt
+    shown["priority"] = PRIORITY_NAMES[priority]
     return shown
+
+
+def delivered_in_json(
+    delivery: ReceivedDelivery, messages: Sequence[LeasedMessage], form: Form
+) -> Iterator[dict[str, Any]]:
+    """Messages of one delivery, each with the receipt that settles it."""
+    for message, (attempt, receipt) in zip(messages, delivery.receipts_of(messages), strict=True):
+        shown = message_in_json(message, form)
+        shown["attempt"], shown["receipt"] = attempt, receipt
+        yield shown
 
 
 def value_in_json(value: bytes | None, form: Form) -> dict[str, Any]:

@@ -31,6 +31,8 @@ from goqueue.types import Acks
 PUBLISH_SECONDS = 30.0
 """Limit of the wait for the confirmation."""
 PARTLY = 207
+NAMED_MESSAGES_MAX = 1_000
+"""Limit of the messages with an id in a batch: when they are repeats, each is refused by itself."""
 
 
 class PublishRun:
@@ -44,12 +46,15 @@ class PublishRun:
         self._topic = topic
         self._acks = acks
         self._waiting: dict[int, deque[OutBatch]] = {}
-        for place, error in gathered.refused.items():
-            self._refuse([place], error)
+        self._refused = gathered.refused
         for number, portion in gathered.portions.items():
             self._waiting[number] = deque(_batches(portion.chunks))
 
     async def run(self) -> None:
+        slices = Slices()
+        for place, error in self._refused.items():
+            self._refuse([place], error)
+            await slices.step()
         with trio.move_on_after(PUBLISH_SECONDS):
             while self._waiting and not self.topic_is_gone:
                 await self._round()
@@ -117,13 +122,14 @@ class PublishRun:
     def _take_bad_records(self, number: int, batch: OutBatch, refusal: BatchRefused) -> None:
         errors = {bad.index: bad.error for bad in refusal.records}
         bad, kept = batch.split(errors)
-        places = [place for chunk in bad for place in chunk.places]
+        records = [(chunk, at) for chunk in bad for at in range(len(chunk))]
         again = list[Chunk]()
-        for place, error in zip(places, [errors[each] for each in sorted(errors)], strict=True):
+        for (chunk, at), error in zip(records, [errors[each] for each in sorted(errors)], strict=True):
+            place = chunk.places[at]
             if not isinstance(error, DuplicateMessage):
                 self._refuse([place], error)
             elif error.offset is None:  # of a message of the same batch, whose offset is not known yet
-                again += [chunk.picked([chunk.places.index(place)]) for chunk in bad if place in chunk.places]
+                again.append(chunk.picked([at]))
             else:
                 self.results[place] = {"partition": number, "offset": error.offset, "repeated": True}
         batches = self._waiting[number]
@@ -162,12 +168,12 @@ def _batches(chunks: Sequence[Chunk]) -> Iterable[OutBatch]:
     rest = deque(chunks)
     while rest:
         chunk = rest.popleft()
-        chunk_size = chunk.size
-        if gathered and (size + chunk_size > BATCH_BYTES_MAX or count + len(chunk) > BATCH_MESSAGES_MAX):
+        chunk_size, most = chunk.size, NAMED_MESSAGES_MAX if chunk.ids else BATCH_MESSAGES_MAX
+        if gathered and (size + chunk_size > BATCH_BYTES_MAX or count + len(chunk) > most):
             yield OutBatch(gathered, count)
             gathered, size, count = [], 0, 0
-        if chunk_size > BATCH_BYTES_MAX or len(chunk) > BATCH_MESSAGES_MAX:
-            chunk, behind = chunk.cut(BATCH_BYTES_MAX, BATCH_MESSAGES_MAX)
+        if chunk_size > BATCH_BYTES_MAX or len(chunk) > most:
+            chunk, behind = chunk.cut(BATCH_BYTES_MAX, most)
             if len(behind):
                 rest.appendleft(behind)
         gathered.append(chunk)

@@ -24,6 +24,7 @@ async def collect(broker: Broker, samples: Samples, slices: Slices) -> None:
     _collect_counters(broker.statistics, samples)
     _collect_process(broker.statistics, samples)
     _collect_disk(broker.statistics, broker.disk_free_min, samples)
+    _collect_schemas(broker, samples)
     await _collect_actors(broker, samples, slices)
 
 
@@ -74,6 +75,13 @@ def _collect_disk(statistics: Statistics, free_min: int, samples: Samples) -> No
     samples.put(f.DISK_FREE, space.free)
     samples.put(f.DISK_TOTAL, space.total)
     samples.put(f.DISK_FREE_MIN, disk_needed(space.total, least=free_min))
+
+
+def _collect_schemas(broker: Broker, samples: Samples) -> None:
+    samples.put_histogram(f.SCHEMA_VALIDATION_SECONDS, broker.statistics.schemas.seconds)
+    samples.put(f.SCHEMA_VERSIONS, broker.schemas.registry.counts().versions)
+    for result, count in sorted(broker.schemas.results.items()):
+        samples.put(f.SCHEMA_REGISTRATIONS, count, label("result", result))
 
 
 async def _collect_actors(broker: Broker, samples: Samples, slices: Slices) -> None:

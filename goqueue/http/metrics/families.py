@@ -186,6 +186,25 @@ DISK_FREE_MIN = _gauge(
 )
 OPEN_FILES = _gauge("storage_open_files", _VOLUME, "Files that are open for reading.")
 
+# Schemas
+
+SCHEMA_VALIDATIONS = _counter(
+    "broker_schema_validations_total",
+    _BROKER,
+    "Keys and values that were held to a schema: accepted, refused, or warned of and accepted.",
+    "topic result",
+)
+SCHEMA_VALIDATION_SECONDS = _histogram(
+    "broker_schema_validation_seconds", _BROKER, "How long the validation of a batch took, with what ran between."
+)
+SCHEMA_VERSIONS = _gauge("broker_schema_versions", _BOARDS, "Versions of all subjects that are not deleted.")
+SCHEMA_REGISTRATIONS = _counter(
+    "broker_schema_registrations_total",
+    _BROKER,
+    "Requests to register a schema: new, existing, or the code of the refusal.",
+    "result",
+)
+
 # Consumer groups
 
 LAG = _gauge(

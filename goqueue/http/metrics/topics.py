@@ -7,6 +7,7 @@ from goqueue.actors.delays.pending import DelayedMessages
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.statistics.delays import DelaySeries
+from goqueue.actors.statistics.schemas import SchemaSeries
 from goqueue.actors.statistics.traffic import FetchSeries
 from goqueue.actors.topics.board import TopicsBoard
 from goqueue.core.log.retention import RemovalCause
@@ -19,7 +20,7 @@ from goqueue.storage.log.openlogs import RemovedCounts, WrittenCounts, topic_of
 from goqueue.storage.slices import Slices
 
 NOTHING_WRITTEN, NOTHING_REMOVED = WrittenCounts(), RemovedCounts()
-NOTHING_FETCHED, NOTHING_DELAYED = FetchSeries(), DelaySeries()
+NOTHING_FETCHED, NOTHING_DELAYED, NOTHING_VALIDATED = FetchSeries(), DelaySeries(), SchemaSeries()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class TopicsWalk:
             samples.put(f.COMPACTION_FREED, removed.compacted_bytes, labels)
             samples.put(f.DAMAGED, damaged.get(topic, 0), labels)
             self._put_delays(labels, statistics.delays.of.get(topic, NOTHING_DELAYED))
+            self._put_validations(labels, statistics.schemas.of.get(topic, NOTHING_VALIDATED))
             await self.slices.step()
 
     def _put_delays(self, labels: str, delays: DelaySeries) -> None:
@@ -70,6 +72,12 @@ class TopicsWalk:
         put(f.DELAY_CANCELLED, delays.cancelled, labels)
         put(f.DELAY_RESCHEDULED, delays.rescheduled, labels)
         put(f.DELAY_EXPIRED, delays.expired, labels)
+
+    def _put_validations(self, labels: str, validated: SchemaSeries) -> None:
+        for result in ("accepted", "refused", "warned"):
+            self.samples.put(
+                f.SCHEMA_VALIDATIONS, getattr(validated, result), f"{labels},{label('result', result)}"
+            )
 
     async def _collect_partitions(self, board: TopicsBoard, topic: KnownTopic, groups: GroupsWalk) -> None:
         labels, overdue = label("topic", topic.name), 0

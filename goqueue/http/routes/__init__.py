@@ -14,6 +14,7 @@ from goqueue.http.routes import (
     stats,
     topics,
 )
+from goqueue.http.routes.registry import checking, schemas, settings, subjects
 from goqueue.http.routing.route import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -25,6 +26,10 @@ ROUTES: tuple[Route, ...] = (
     *groups.ROUTES,
     *members.ROUTES,
     *settling.ROUTES,
+    *subjects.ROUTES,
+    *schemas.ROUTES,
+    *checking.ROUTES,
+    *settings.ROUTES,
     *stats.ROUTES,
     *metrics.ROUTES,
     *health.ROUTES,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias, cast
 from pydantic import Field
 
 from goqueue.client.consuming.options import start_text
-from goqueue.client.groups import Group, GroupPartition, altering, group_of, resetting
+from goqueue.client.groups import GroupPartition, altering, member_of, partition_of, resetting
 from goqueue.core.groups.settings import SETTINGS
 from goqueue.http.routes.topics import LISTED_MAX, Config, Limit
 from goqueue.http.routing.answers import NOTHING, json_response, plain
@@ -17,6 +17,7 @@ from goqueue.http.server.exchange import Response
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.fields import INTEGER_MAX
+from goqueue.storage.slices import Slices
 
 GROUP = "Groups"
 _DATE = r"[12][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -96,36 +97,47 @@ class WhyAnswer(Model):
 
 async def describe_all(call: HttpCall[GroupsQuery, None]) -> Response:
     asked = call.query
-    found = [group_of(each) for each in cast(wire.Groups, await call.ask(wire.DescribeGroups(None))).groups]
+    found = cast(wire.Groups, await call.ask(wire.DescribeGroups(None))).groups
     wanted = sorted(
         (each for each in found if each.name.startswith(asked.prefix) and each.name > asked.after),
         key=lambda each: each.name,
     )
-    page = wanted[: asked.limit]
-    answer: dict[str, Any] = {"groups": [_summary(each) for each in page]}
+    page, shown, slices = wanted[: asked.limit], list[dict[str, Any]](), Slices()
+    for each in page:
+        shown.append(_summary(each))
+        await slices.step()
+    answer: dict[str, Any] = {"groups": shown}
     if len(wanted) > len(page):
         answer["next"] = page[-1].name
     return json_response(answer)
 
 
-def _summary(group: Group) -> dict[str, Any]:
+def _summary(group: wire.GroupDescription) -> dict[str, Any]:
     return {
         "name": group.name,
         "state": group.state,
         "members": len(group.members),
-        "lag": group.lag,
+        "lag": sum(each.lag for each in group.partitions),
         "in_flight": sum(each.in_flight for each in group.partitions),
     }
 
 
-def group_in_json(group: Group) -> dict[str, Any]:
+async def _in_json(group: wire.GroupDescription) -> dict[str, Any]:
+    """In slices: it may have thousands of partitions."""
+    members, partitions, slices = list[dict[str, Any]](), list[dict[str, Any]](), Slices()
+    for member in group.members:
+        members.append(_member_in_json(asdict(member_of(member))))
+        await slices.step()
+    for partition in group.partitions:
+        partitions.append(_partition_in_json(partition_of(partition)))
+        await slices.step()
     return {
         "name": group.name,
         "state": group.state,
         "generation": group.generation,
         "settings": {name: plain(value) for name, value in group.settings.items()},
-        "members": [_member_in_json(asdict(each)) for each in group.members],
-        "partitions": [_partition_in_json(each) for each in group.partitions],
+        "members": members,
+        "partitions": partitions,
     }
 
 
@@ -149,27 +161,27 @@ def _partition_in_json(partition: GroupPartition) -> dict[str, Any]:
 
 
 async def describe(call: HttpCall[Any, Any]) -> Response:
-    return json_response(group_in_json(await described_group(call)))
+    return json_response(await _in_json(await _described(call)))
 
 
-async def described_group(call: HttpCall[Any, Any]) -> Group:
+async def _described(call: HttpCall[Any, Any]) -> wire.GroupDescription:
     [found] = cast(wire.Groups, await call.ask(wire.DescribeGroups((call.path["group"],)))).groups
-    return group_of(found)
+    return found
 
 
 async def assignment(call: HttpCall[None, None]) -> Response:
-    group = await described_group(call)
+    group = await _described(call)
     members: dict[str, dict[str, list[int]]] = {}
     for member in group.members:
-        mine = members.setdefault(member.member_id, {})
-        for topic, partition in member.assignment:
-            mine.setdefault(topic, []).append(partition)
+        mine = members.setdefault(member.member, {})
+        for each in member.assignment:
+            mine.setdefault(each.topic, []).append(each.partition)
     return json_response({"generation": group.generation, "members": members})
 
 
 async def offsets(call: HttpCall[None, None]) -> Response:
     committed: dict[str, dict[str, int]] = {}
-    for each in (await described_group(call)).partitions:
+    for each in (await _described(call)).partitions:
         committed.setdefault(each.topic, {})[str(each.partition)] = each.committed
     return json_response({"offsets": committed})
 
@@ -177,7 +189,7 @@ async def offsets(call: HttpCall[None, None]) -> Response:
 async def change(call: HttpCall[None, ChangedGroup]) -> Response:
     asked = altering(call.path["group"], call.body.settings, call.body.force)
     [group] = cast(wire.Groups, await call.ask(asked)).groups
-    return json_response(group_in_json(group_of(group)))
+    return json_response(await _in_json(group))
 
 
 async def delete(call: HttpCall[None, None]) -> Response:

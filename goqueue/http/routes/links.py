@@ -64,10 +64,25 @@ def _of_a_receipt() -> Iterator[RouteLink]:
         yield RouteLink(f"GET {GROUP}/poll", f"POST /messages/{action}", {}, body)
 
 
+def _of_a_schema() -> Iterator[RouteLink]:
+    source = "POST /subjects/{subject}/versions"
+    subject, number = {"subject": "$request.path.subject"}, {"version": "$response.body#/version"}
+    for target in ("GET {}", "GET {}/schema", "GET {}/referencedby", "DELETE {}"):
+        yield RouteLink(source, target.format("/subjects/{subject}/versions/{version}"), {**subject, **number})
+    for target in ("GET {}", "GET {}/schema", "GET {}/subjects", "GET {}/versions"):
+        yield RouteLink(source, target.format("/schemas/ids/{id}"), {"id": "$response.body#/id"})
+    for target in ("GET {}", "GET {}/ids"):
+        yield RouteLink(source, target.format("/schemas/guids/{guid}"), {"guid": "$response.body#/guid"})
+    same = {"schema": "$response.body#/schema", "schemaType": "$response.body#/schemaType"}
+    for target in ("/subjects/{subject}", "/compatibility/subjects/{subject}/versions"):
+        yield RouteLink(source, f"POST {target}", subject, same)
+
+
 LINKS = (
     *_of_a_topic("POST /topics", _NAMED),
     *_of_a_topic(f"POST {TOPIC}/messages", _SAME_TOPIC),
     *_of_a_message(),
     *_of_a_member(),
     *_of_a_receipt(),
+    *_of_a_schema(),
 )

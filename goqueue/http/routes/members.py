@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Annotated, Any, TypeAlias, cast
 from uuid import uuid4
 
 import orjson
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from goqueue.client.consuming.options import (
     VISIBILITY_SECONDS,
@@ -16,11 +17,12 @@ from goqueue.client.consuming.options import (
 )
 from goqueue.core.groups.member import SESSION_SECONDS, SESSION_SECONDS_MAX, SESSION_SECONDS_MIN
 from goqueue.core.groups.settings import SETTINGS
-from goqueue.core.groups.subscription import Subscription
+from goqueue.core.groups.subscription import TOPICS_MAX, Subscription
 from goqueue.core.names import check_group_name
+from goqueue.core.topics.metadata import PARTITIONS_MAX
 from goqueue.http.members.polling import Poll, PollRequest, assignment_in_json
 from goqueue.http.members.seats import Seat
-from goqueue.http.messages.outgoing import Form, message_in_json
+from goqueue.http.messages.outgoing import Form
 from goqueue.http.messages.publishing import PARTLY, error_in_json
 from goqueue.http.routes.groups import GROUP_ERRORS, Start
 from goqueue.http.routes.reading import BYTES_LIMIT, BYTES_MAX, LIMIT, LIMIT_MAX, MessageAnswer
@@ -38,8 +40,8 @@ from goqueue.storage.slices import Slices
 GROUP = "Members"
 POLL_SECONDS, POLL_SECONDS_MAX = 30.0, 60.0
 CLIENT_NAME_MAX = 100
-SHOWN_AT_ONCE = 16
-"""Messages of an answer that are encoded before others may run."""
+OFFSETS_MAX = 10_000
+"""Limit of the offsets of one commit."""
 
 
 Settings: TypeAlias = Annotated[
@@ -48,7 +50,7 @@ Settings: TypeAlias = Annotated[
 
 
 class JoinBody(Model):
-    topics: Annotated[str, Field(min_length=1)] | Annotated[list[Name], Field(min_length=1)]
+    topics: Annotated[str, Field(min_length=1)] | Annotated[list[Name], Field(min_length=1, max_length=TOPICS_MAX)]
     """Names, or one pattern."""
     client_id: str = "http"
     member_id: str | None = None
@@ -105,11 +107,25 @@ class PollAnswer(Model):
     """Partitions that give nothing, and why."""
 
 
+def _few_enough(offsets: object) -> object:
+    """Counted before each is looked at."""
+    count = (
+        sum(len(each) for each in offsets.values() if isinstance(each, dict)) if isinstance(offsets, dict) else 0
+    )
+    if count > OFFSETS_MAX:
+        raise ValueError(f"there are {count:,} offsets; commit {OFFSETS_MAX:,} at a time")
+    return offsets
+
+
 class OffsetsBody(Model):
     member_id: str | None = None
     """None: a commit from outside, to a group without members."""
     generation: int | None = None
-    offsets: dict[str, dict[str, Annotated[int, Field(ge=0)]]]
+    offsets: Annotated[
+        dict[str, Annotated[dict[str, Annotated[int, Field(ge=0)]], Field(max_length=PARTITIONS_MAX)]],
+        Field(max_length=TOPICS_MAX),
+        BeforeValidator(_few_enough),
+    ]
     """By topic and partition: everything below is done."""
 
 
@@ -228,15 +244,15 @@ async def _answer(exchange: Exchange, polling: Poll, body: bytes) -> None:
 
 
 async def _polled(polling: Poll, seat: Seat, form: Form) -> bytes:
-    messages, shown, slices = polling.result.messages, list[bytes](), Slices()
-    for begin in range(0, len(messages), SHOWN_AT_ONCE):
-        some = [message_in_json(message, form) for message in messages[begin : begin + SHOWN_AT_ONCE]]
+    messages, at_once = polling.in_json(form), polling.shown_at_once
+    shown, slices = list[bytes](), Slices()
+    while some := list(islice(messages, at_once)):
         shown.append(orjson.dumps(some)[1:-1])
         await slices.step()
     head = orjson.dumps(_membership_in_json(seat))[:-1]
     errors = [
         {"topic": topic, "partition": partition, **error_in_json(error)}
-        for (topic, partition), error in polling.result.errors.items()
+        for (topic, partition), error in polling.errors.items()
     ]
     rest = b',"errors":' + orjson.dumps(errors) + b"}" if errors else b"}"
     return b"".join([head, b',"messages":[', b",".join(shown), b"]", rest])

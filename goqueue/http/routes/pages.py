@@ -138,16 +138,10 @@ def curl(route: Route) -> str:
     return f"curl {kind}{route.example}"
 
 
-async def nothing(_: HttpCall[None, None]) -> Response:
-    """As a schema registry answers at its root: clients look whether one is there."""
-    return json_response({})
-
-
 ROUTES = (
     Route(
         "GET", "/version", version, "Say which broker this is.", GROUP, answer=VersionAnswer, example="$URL/version"
     ),
     Route("GET", "/openapi.json", openapi, "This reference for programs: OpenAPI 3.1.", GROUP),
     Route("GET", "/docs", reference, "This reference for people.", GROUP, gives=(HTML,)),
-    Route("GET", "/", nothing, "Answer `{}`.", GROUP),
 )

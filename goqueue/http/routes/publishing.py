@@ -1,6 +1,7 @@
 """PublishRun: some messages in JSON, a message a line, or one message as it is."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import orjson
@@ -9,15 +10,22 @@ from pydantic import ConfigDict, Field
 from goqueue.client.producing.content import acks_of
 from goqueue.core.names import check_publishable
 from goqueue.errors import GoQueueError, UnknownPartition
-from goqueue.http.messages.incoming import VALUE_FIELDS, GatheredMessages, MessageGathering, read_message
+from goqueue.http.messages.incoming import (
+    VALUE_FIELDS,
+    GatheredMessages,
+    MessageGathering,
+    read_message,
+    untraced,
+)
 from goqueue.http.messages.publishing import PARTLY, PublishRun, error_in_json
 from goqueue.http.routes.topics import TOPIC_ERRORS, idempotency_key
 from goqueue.http.routing.answers import json_response, retry_headers
-from goqueue.http.routing.reading import JSON_SIZE_MAX, media_type, parse_json
+from goqueue.http.routing.reading import JSON_SIZE_MAX, media_type, parse_exactly, parse_json
 from goqueue.http.routing.route import NDJSON, OCTETS, Body, HttpCall, Model, Route
 from goqueue.http.server.errors import BodyTooLarge, InvalidRequest, status_of
 from goqueue.http.server.exchange import JSON, Exchange, Response
 from goqueue.net.wire.messages import DescribeTopics, Produce
+from goqueue.storage.slices import Slices
 
 GROUP = "Messages"
 MESSAGES_MAX = 10_000
@@ -94,6 +102,14 @@ class PublishAnswer(Model):
     results: list[PublishResult]
 
 
+class ParsedMessages(NamedTuple):
+    messages: Sequence[Any]
+    exactly: Callable[[], Sequence[Any]]
+    """The same messages, with every number as it was sent; it takes long."""
+    refused: dict[int, GoQueueError]
+    """Those that are no JSON, by place."""
+
+
 async def publish(call: HttpCall[PublishQuery, None]) -> Response | None:
     check_publishable(call.path["topic"])
     kind = media_type(call.exchange.head)
@@ -108,21 +124,27 @@ _OF_ONE_MESSAGE = tuple(name for name in PublishQuery.model_fields if name != "a
 
 
 async def _publish_json(call: HttpCall[PublishQuery, None]) -> Response:
-    body = parse_json(await call.exchange.body(JSON_SIZE_MAX))
-    if not isinstance(body, dict) or list(body) != ["messages"] or not isinstance(body["messages"], list):
+    data = await call.exchange.body(JSON_SIZE_MAX)
+    body = parse_json(data)
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(messages, list):
         raise InvalidRequest('the body is {"messages": [{"value": …}]}, and nothing beside')
-    messages = body["messages"]
+    unknown = next((name for name in body if name != "messages"), None)
+    if unknown is not None:
+        raise InvalidRequest(f"there is no field {unknown!r} here, beside messages", fields=[unknown])
     if len(messages) > MESSAGES_MAX:
         raise BodyTooLarge(
             f"there are {len(messages):,} messages; send {MESSAGES_MAX:,} at a time, or each on a line ({NDJSON})",
             limit=MESSAGES_MAX,
         )
-    return await _answer(call, messages)
-
-
-async def _answer(call: HttpCall[PublishQuery, None], messages: Sequence[Any]) -> Response:
-    done = await _published(call, messages, idempotency_key(call.exchange))
+    parsed = ParsedMessages(messages, partial(_messages_exactly, data), {})
+    done = await _published(call, parsed, idempotency_key(call.exchange))
     return json_response({"results": done.results}, done.status())
+
+
+def _messages_exactly(data: bytes) -> Sequence[Any]:
+    messages: Sequence[Any] = parse_exactly(data)["messages"]
+    return messages
 
 
 async def _publish_body(call: HttpCall[PublishQuery, None]) -> Response:
@@ -131,7 +153,7 @@ async def _publish_body(call: HttpCall[PublishQuery, None]) -> Response:
     value = await call.exchange.body(VALUE_SIZE_MAX)
     told = {name: getattr(query, name) for name in _OF_ONE_MESSAGE if getattr(query, name) is not None}
     if query.headers is not None:
-        told["headers"] = parse_json(query.headers.encode())
+        told["headers"] = parse_json(query.headers.encode(), "the parameter headers")
     _, key, plan = read_message({"value": "", **told}, _now(call))
 
     async def gather(gathering: MessageGathering) -> GatheredMessages:
@@ -165,14 +187,27 @@ async def _publish_lines(call: HttpCall[PublishQuery, None]) -> None:
 async def _published_lines(
     call: HttpCall[PublishQuery, None], lines: Sequence["BodyLine"], first: int, name: str | None
 ) -> PublishRun:
-    messages, refused = list[Any](), dict[int, GoQueueError]()
+    messages, refused, slices = list[Any](), dict[int, GoQueueError](), Slices()
     for place, (_, text) in enumerate(lines):
         try:
-            messages.append(parse_json(text))
+            messages.append(parse_json(text, "the line"))
         except GoQueueError as error:
             messages.append(None)
-            refused[place] = error
-    return await _published(call, messages, name, first, refused)
+            refused[place] = untraced(error)
+            await slices.step()
+    parsed = ParsedMessages(messages, partial(_lines_exactly, lines, refused), refused)
+    return await _published(call, parsed, name, first)
+
+
+def _lines_exactly(lines: Sequence["BodyLine"], refused: dict[int, GoQueueError]) -> Sequence[Any]:
+    messages = list[Any]()
+    for place, (_, text) in enumerate(lines):
+        try:
+            messages.append(None if place in refused else parse_exactly(text, "the line"))
+        except GoQueueError as error:
+            messages.append(None)
+            refused[place] = untraced(error)
+    return messages
 
 
 class BodyLine(NamedTuple):
@@ -203,11 +238,12 @@ class _Lines:
             self._exchange.keep(len(self._rest))
             part = await self._exchange.next_part()
             self._is_over = not part
-            filled = [line for line in self._cut(part) if line.text.strip()]
+            filled = self._cut(part)
             self._ready = iter([filled[at : at + LINES_MAX] for at in range(0, len(filled), LINES_MAX)])
 
     def _cut(self, part: bytes) -> list[BodyLine]:
-        """The lines that end in this part. A long line in many parts is not copied for each of them."""
+        """The lines that end in this part and are not empty. A long line in many parts is not copied for each of
+        them."""
         self._rest += part
         if len(self._rest) > JSON_SIZE_MAX + len(part):
             raise BodyTooLarge(f"a line has at most {JSON_SIZE_MAX:,} bytes", limit=JSON_SIZE_MAX)
@@ -215,7 +251,8 @@ class _Lines:
             return []
         texts = bytes(self._rest).split(b"\n")
         self._rest = bytearray(texts.pop() if part else b"")
-        lines = [BodyLine(self._number + place, text) for place, text in enumerate(texts, 1)]
+        numbered = enumerate(texts, self._number + 1)
+        lines = [BodyLine(number, text) for number, text in numbered if text and not text.isspace()]
         self._number += len(texts)
         return lines
 
@@ -236,9 +273,11 @@ class _Reports:
             if result and "code" in result
         ]
         published = len(lines) - len(failed)
+        repeated = sum(bool(result and result.get("repeated")) for result in done.results)
         self._published += published
         self._statuses |= done.statuses
-        await self._write({"first": lines[0].number, "published": published, "failed": failed})
+        told = {"first": lines[0].number, "published": published, "failed": failed}
+        await self._write(told | ({"repeated": repeated} if repeated else {}))
 
     async def add_error(self, error: GoQueueError) -> None:
         self._statuses.add(status_of(error))
@@ -265,15 +304,13 @@ class _Reports:
 
 
 async def _published(
-    call: HttpCall[PublishQuery, None],
-    messages: Sequence[Any],
-    name: str | None,
-    first: int = 0,
-    refused: dict[int, GoQueueError] | None = None,
+    call: HttpCall[PublishQuery, None], parsed: ParsedMessages, name: str | None, first: int = 0
 ) -> PublishRun:
     async def gather(gathering: MessageGathering) -> GatheredMessages:
-        gathered = await gathering.gather(messages)
-        gathered.refused.update(refused or {})
+        gathered = await gathering.gather(parsed.messages)
+        if gathered.may_be_rounded:
+            gathered = await gathering.anew().gather(parsed.exactly())
+        gathered.refused.update(parsed.refused)
         return gathered
 
     return await _publish(call, gather, name, first)
@@ -321,7 +358,10 @@ ROUTES = (
         answer=PublishAnswer,
         gives=(JSON, NDJSON),
         also={207: "Some were published; each result says what became of its message."},
-        errors=(*TOPIC_ERRORS, "too_large", "invalid_message", "disk_full", "topic_full", "unavailable"),
+        errors=(
+            *TOPIC_ERRORS,
+            *("too_large", "invalid_message", "schema_refused", "disk_full", "topic_full", "unavailable"),
+        ),
         asks=(DescribeTopics, Produce),
         example="""-d '{"messages": [{"key": "42", "value": "hello"}]}' $URL/topics/orders/messages""",
     ),

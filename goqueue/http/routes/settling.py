@@ -1,9 +1,7 @@
 """Settling by receipts: of any groups and topics at once, by anybody who has them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import trio
 from pydantic import Field
@@ -11,27 +9,17 @@ from pydantic import Field
 from goqueue.client.consuming.options import VISIBILITY_SECONDS_MAX, VISIBILITY_SECONDS_MIN
 from goqueue.core.ledger.ledger import REASON_LENGTH_MAX
 from goqueue.core.ledger.settlements import DELAY_MS_MAX, Action
-from goqueue.core.receipts import Receipt
-from goqueue.errors import GoQueueError, InvalidName, StaleReceipt, UnknownGroup, UnknownPartition, UnknownTopic
-from goqueue.http.members.holding import DeliveryKey
-from goqueue.http.messages.publishing import PARTLY, error_in_json
+from goqueue.errors import GoQueueError, UnknownTopic
+from goqueue.http.members.receipts import DeliveryReceipts, ReceiptSettlement, portions_of, receipts_by_group
 from goqueue.http.routing.answers import json_response
 from goqueue.http.routing.route import HttpCall, Model, Route
-from goqueue.http.server.errors import InvalidRequest, status_of
 from goqueue.http.server.exchange import Response
 from goqueue.net.wire.failures import error_of
-from goqueue.net.wire.groups import DeliveryRun, Settle, Settled, SettleDelivery
+from goqueue.net.wire.groups import Settle, Settled, SettleDelivery
 from goqueue.net.wire.messages import DescribeTopics
-from goqueue.storage.slices import Slices
-from goqueue.types import Offset
 
 GROUP = "Settling"
-DELIVERIES_AT_ONCE = 200
-"""Limit of the deliveries that are settled together: a request may name one for each receipt, and each is a
-question to its partition."""
 RECEIPTS_MAX = 10_000
-GONE = (StaleReceipt, UnknownTopic, UnknownPartition, UnknownGroup, InvalidName)
-"""What a receipt was for is no longer there."""
 
 Receipts = Annotated[list[str], Field(min_length=1, max_length=RECEIPTS_MAX)]
 
@@ -66,156 +54,86 @@ class SettledAnswer(Model):
     """Receipts that could not be settled just now, and why."""
 
 
-@dataclass(slots=True)
-class Named:
-    """The messages of one delivery, with the receipts that name them."""
+class AskedAction(NamedTuple):
+    """What is to be done with all messages that the receipts of a request name."""
 
-    key: DeliveryKey
-    receipts: dict[int, tuple[Receipt, str]] = field(default_factory=dict)
-
-    @property
-    def runs(self) -> tuple[DeliveryRun, ...]:
-        runs: list[DeliveryRun] = []
-        for offset, (receipt, _) in sorted(self.receipts.items()):
-            if runs and runs[-1].last == offset - 1 and runs[-1].attempt == receipt.attempt:
-                runs[-1] = runs[-1]._replace(last=offset)
-            else:
-                runs.append(DeliveryRun(offset, offset, receipt.attempt))
-        return tuple(runs)
-
-
-@dataclass(slots=True)
-class ReceiptSettlement:
     action: Action
-    delay_ms: int | None = None
-    reason: str = ""
-    settled: list[tuple[DeliveryKey, list[Offset]]] = field(default_factory=list)
-    stale: list[str] = field(default_factory=list)
-    failed: list[dict[str, Any]] = field(default_factory=list)
-    statuses: set[int] = field(default_factory=set)
+    delay_ms: int | None
+    reason: str
 
-    def status(self) -> int:
-        if not self.stale and not self.failed:
-            return 200
-        if self.settled:
-            return PARTLY
-        return max(self.statuses, default=409)
-
-    def note_settled(self, named: Named, stale: Sequence[DeliveryRun]) -> None:
-        settled = list[Offset]()
-        for offset, (_, text) in named.receipts.items():
-            if any(run.first <= offset <= run.last for run in stale):
-                self.note_stale([text])
-            else:
-                settled.append(offset)
-        if settled:
-            self.settled.append((named.key, settled))
-
-    def note_stale(self, receipts: Iterable[str]) -> None:
-        self.stale += receipts
-        self.statuses.add(status_of(StaleReceipt("")))
-
-    def note_failed(self, receipts: Iterable[str], error: GoQueueError) -> None:
-        if isinstance(error, GONE):
-            self.note_stale(receipts)
-            return
-        self.statuses.add(status_of(error))
-        self.failed += [{"receipt": each, **error_in_json(error)} for each in receipts]
+    def of(self, named: DeliveryReceipts, topic: bytes) -> SettleDelivery:
+        _, _, partition, nonce = named.key
+        runs = named.delivery_runs
+        return SettleDelivery(topic, partition, nonce, self.action, runs, self.delay_ms, self.reason, 0, ())
 
 
 async def settle(call: HttpCall[None, Any], action: Action) -> Response:
-    body = call.body
+    body, settlement = call.body, ReceiptSettlement()
     seconds: float | None = getattr(body, "seconds", getattr(body, "delay", None))
     delay_ms = None if seconds is None else round(1_000 * seconds)
-    settlement = ReceiptSettlement(action, delay_ms, getattr(body, "reason", ""))
-    for group, named in (await _by_group(body.receipts, settlement)).items():
-        for begin in range(0, len(named), DELIVERIES_AT_ONCE):
-            await _settle_group(call, group, named[begin : begin + DELIVERIES_AT_ONCE], settlement)
+    asked = AskedAction(action, delay_ms, getattr(body, "reason", ""))
+    for group, named in (await receipts_by_group(body.receipts, settlement)).items():
+        for portion in portions_of(named):
+            await _settle_group(call, group, portion, asked, settlement)
     seats, now = call.gateway.seats, trio.current_time()
     for key, offsets in settlement.settled:
         if action is Action.EXTEND and seconds is not None:
             seats.note_extended(key, offsets, now + seconds)
         else:
             seats.note_settled(key, offsets)
-    count = sum(len(offsets) for _, offsets in settlement.settled)
-    answer: dict[str, Any] = {"settled": count, "stale": settlement.stale}
-    if settlement.failed:
-        answer["failed"] = settlement.failed
-    return json_response(answer, settlement.status())
-
-
-async def _by_group(receipts: Sequence[str], settlement: ReceiptSettlement) -> dict[str, list[Named]]:
-    found: dict[DeliveryKey, Named] = {}
-    slices = Slices()
-    for text in receipts:
-        await slices.step()
-        try:
-            receipt = Receipt.parse(text)
-        except StaleReceipt:
-            settlement.note_stale([text])
-            continue
-        key = DeliveryKey(receipt.group, receipt.topic, receipt.partition, receipt.nonce)
-        named = found.setdefault(key, Named(key))
-        if receipt.offset in named.receipts and named.receipts[receipt.offset][1] != text:
-            raise InvalidRequest(f"two receipts are of the same message, {text} one of them; send the newest")
-        named.receipts[receipt.offset] = (receipt, text)
-    groups: dict[str, list[Named]] = {}
-    for named in found.values():
-        groups.setdefault(named.key.group, []).append(named)
-    return groups
+    return json_response(settlement.in_json, settlement.status)
 
 
 async def _settle_group(
-    call: HttpCall[None, Any], group: str, named: list[Named], settlement: ReceiptSettlement
+    call: HttpCall[None, Any],
+    group: str,
+    named: list[DeliveryReceipts],
+    asked: AskedAction,
+    settlement: ReceiptSettlement,
 ) -> None:
     """A topic may have been made again since its id was known here: then it is settled by the new one."""
-    again = await _settle_once(call, group, named, settlement)
+    again = await _settle_once(call, group, named, asked, settlement)
     if again:
         for each in again:
             call.gateway.topics.forget(each.key.topic)
-        for each in await _settle_once(call, group, again, settlement):
-            settlement.note_stale(_texts(each))
+        for each in await _settle_once(call, group, again, asked, settlement):
+            settlement.note_stale(each.texts())
 
 
 async def _settle_once(
-    call: HttpCall[None, Any], group: str, named: list[Named], settlement: ReceiptSettlement
-) -> list[Named]:
+    call: HttpCall[None, Any],
+    group: str,
+    named: list[DeliveryReceipts],
+    asked: AskedAction,
+    settlement: ReceiptSettlement,
+) -> list[DeliveryReceipts]:
     """Returns those whose topic is another one than was known here."""
-    known, deliveries, others = list[Named](), list[SettleDelivery](), list[Named]()
+    known, deliveries, others = list[DeliveryReceipts](), list[SettleDelivery](), list[DeliveryReceipts]()
     for each in named:
         try:
             topic = await call.gateway.topics.find(each.key.topic, call.ask)
         except GoQueueError as error:
-            settlement.note_failed(_texts(each), error)
+            settlement.note_failed(each.texts(), error)
         else:
             known.append(each)
-            deliveries.append(_delivery(each, topic.uuid, settlement))
+            deliveries.append(asked.of(each, topic.uuid))
     if not known:
         return []
     try:
         answer = cast(Settled, await call.ask(Settle(group, tuple(deliveries))))
     except GoQueueError as error:
         for each in known:
-            settlement.note_failed(_texts(each), error)
+            settlement.note_failed(each.texts(), error)
         return []
     for each, outcome in zip(known, answer.deliveries, strict=True):
         refused = None if outcome.error is None else error_of(outcome.error)
         if isinstance(refused, UnknownTopic):
             others.append(each)
         elif refused is not None:
-            settlement.note_failed(_texts(each), refused)
+            settlement.note_failed(each.texts(), refused)
         else:
             settlement.note_settled(each, outcome.stale)
     return others
-
-
-def _delivery(named: Named, uuid: bytes, asked: ReceiptSettlement) -> SettleDelivery:
-    key, runs = named.key, named.runs
-    return SettleDelivery(uuid, key.partition, key.nonce, asked.action, runs, asked.delay_ms, asked.reason, 0, ())
-
-
-def _texts(named: Named) -> list[str]:
-    return [text for _, text in named.receipts.values()]
 
 
 def _route(name: str, action: Action, summary: str, body: type[Model]) -> Route:

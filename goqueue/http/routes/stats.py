@@ -17,6 +17,7 @@ SLICES = {
     "/delay": "delay.",
     "/priority": "lane. delivered.critical delivered.high delivered.normal delivered.low delivered.background",
     "/rebalance": "groups",
+    "/schemas": "schemas",
 }
 """The paths, and the beginnings of the names that each has."""
 

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from goqueue.core.topics.config import SETTINGS
 from goqueue.core.topics.metadata import PARTITIONS_MAX
+from goqueue.errors import OffsetOutOfRange
+from goqueue.http.messages.reading import placed
 from goqueue.http.routing.answers import NOTHING, json_response, plain
 from goqueue.http.routing.route import HttpCall, Model, Name, NoFields, Route
 from goqueue.http.routing.settings import settings_schema
@@ -23,7 +25,8 @@ PARTITIONS = 3
 KEY_SIZE_MAX = 120
 LISTED_MAX = 1_000
 
-Config: TypeAlias = dict[str, str | int | float | bool | None]
+SETTINGS_MAX = 100
+Config: TypeAlias = Annotated[dict[str, str | int | float | bool | None], Field(max_length=SETTINGS_MAX)]
 Limit = Annotated[int, Field(ge=1, le=LISTED_MAX)]
 
 
@@ -190,15 +193,16 @@ async def partitions(call: HttpCall[None, None]) -> Response:
 
 
 async def change(call: HttpCall[None, ChangedTopic]) -> Response:
+    """A change that is refused changes nothing: so the number of partitions, which is changed last, is looked at
+    first."""
     name, asked = call.path["topic"], call.body
     if asked.config is None and asked.partitions is None:
         raise InvalidRequest("there is nothing to change; give config, or partitions")
-    topic: wire.TopicDescription | None = None
-    if asked.config is not None:
+    topic = await _described(call)
+    if asked.config is not None and (asked.partitions is None or asked.partitions >= len(topic.partitions)):
         topic = _only(call, await call.ask(wire.AlterTopic(name, dict(asked.config))))
     if asked.partitions is not None:
         topic = _only(call, await call.ask(wire.AddPartitions(name, asked.partitions)))
-    assert topic is not None
     return json_response(topic_in_json(topic))
 
 
@@ -216,8 +220,11 @@ async def purge(call: HttpCall[None, NoFields]) -> Response:
 
 
 async def delete_before(call: HttpCall[None, OffsetBefore]) -> Response:
-    partition = number_in_path(call.path["partition"])
-    await call.ask(wire.DeleteBefore(call.path["topic"], partition, call.body.offset))
+    topic, partition, offset = call.path["topic"], number_in_path(call.path["partition"]), call.body.offset
+    try:
+        await call.ask(wire.DeleteBefore(topic, partition, offset))
+    except OffsetOutOfRange as error:
+        raise placed(error, topic, partition, offset) from None
     return NOTHING
 
 
@@ -295,7 +302,7 @@ ROUTES = (
         body=ChangedTopic,
         answer=TopicAnswer,
         errors=(*TOPIC_ERRORS, "invalid_config", "disk_full", "unavailable"),
-        asks=(wire.AlterTopic, wire.AddPartitions),
+        asks=(wire.DescribeTopics, wire.AlterTopic, wire.AddPartitions),
         example="""-X PATCH -d '{"config": {"max_message_bytes": 65536}}' $URL/topics/orders""",
     ),
     Route(

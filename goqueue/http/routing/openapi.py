@@ -11,7 +11,17 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from goqueue.http.routing.route import NAME_SHAPE, NDJSON, OCTETS, TEXT, Model, Route, RouteLink
+from goqueue.http.routing.route import (
+    JSON_KINDS,
+    NAME_SHAPE,
+    NDJSON,
+    OCTETS,
+    REGISTRY,
+    TEXT,
+    Model,
+    Route,
+    RouteLink,
+)
 from goqueue.http.server.errors import STATUS
 from goqueue.http.server.exchange import JSON
 from goqueue.net.wire.fields import INTEGER_MAX, U32_MAX
@@ -39,6 +49,10 @@ _SHAPES: Mapping[str, Any] = {
     "group": {"type": "string", **NAME_SHAPE},
     "partition": {"type": "integer", "minimum": 0, "maximum": U32_MAX},
     "offset": {"type": "integer", "minimum": 0, "maximum": INTEGER_MAX},
+    "subject": {"type": "string", "minLength": 1, "maxLength": 255},
+    "version": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 2**31 - 1}, {"const": "latest"}]},
+    "id": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+    "guid": {"type": "string", "format": "uuid"},
 }
 """The parameters of paths."""
 _PARAMETER = re.compile(r"{(\w+)}")
@@ -52,6 +66,18 @@ class ErrorAnswer(Model):
     retryable: bool
     details: dict[str, Any]
     request_id: str
+
+
+class RegistryErrorAnswer(Model):
+    """Why a request of a client of the schema registry was refused."""
+
+    error_code: int
+    """The number by which clients know the reason."""
+    message: str
+
+
+ERROR_FORMS: Mapping[bool, type[Model]] = {False: ErrorAnswer, True: RegistryErrorAnswer}
+"""The form of errors, for a route that is not of the registry, and for one that is."""
 
 
 def document(routes: Iterable[Route], version: str, links: Iterable[RouteLink] = ()) -> dict[str, Any]:
@@ -70,7 +96,8 @@ def document(routes: Iterable[Route], version: str, links: Iterable[RouteLink] =
         "info": {
             "title": "goqueue",
             "version": version,
-            "description": "Every route is a request of goqueue's protocol. `/v1/…` is the same as `/…`.",
+            "description": "Every route is a request of goqueue's protocol. `/v1/…` is the same as `/…`; for the"
+            " schema registry, `/schemas/…` is.",
         },
         "paths": paths,
         "components": {"schemas": definitions},
@@ -79,7 +106,7 @@ def document(routes: Iterable[Route], version: str, links: Iterable[RouteLink] =
 
 def _schemas(routes: list[Route]) -> tuple[Schemas, dict[str, Any]]:
     taken: dict[tuple[type[BaseModel], Literal["validation", "serialization"]], None] = {
-        (ErrorAnswer, "serialization"): None
+        (form, "serialization"): None for form in ERROR_FORMS.values()
     }
     for route in routes:
         if route.body is not None:
@@ -165,8 +192,8 @@ def _inlined(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str
 def _body_content(route: Route, schemas: Schemas) -> dict[str, Any]:
     content: dict[str, Any] = {}
     documented = {each.media_type: schemas[each, "validation"] for each in route.documented}
-    for kind in route.takes:
-        if kind == JSON and route.body is not None:
+    for kind in route.takes[:1] if route.of_registry else route.takes:  # the registry's are three names of one form
+        if kind in JSON_KINDS and route.body is not None:
             content[kind] = {"schema": schemas[route.body, "validation"]}
         elif kind in documented:
             content[kind] = {"schema": documented[kind]}
@@ -181,7 +208,7 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
         answers[str(status)] = {"description": text}
         if status != 204:
             answers[str(status)]["content"] = _answer_content(route, schemas)
-    refused: dict[str, Any] = {JSON: {"schema": _refused(route, schemas)}}
+    refused: dict[str, Any] = {REGISTRY if route.of_registry else JSON: {"schema": _refused(route, schemas)}}
     if PARTLY in route.also and NDJSON in route.gives:
         refused[NDJSON] = {"schema": {}}
     for status, codes in sorted(refusals(route).items()):
@@ -193,7 +220,7 @@ def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
 
 def _refused(route: Route, schemas: Schemas) -> Any:
     """Where each part of a request has an outcome of its own, all of them may have failed."""
-    error = schemas[ErrorAnswer, "serialization"]
+    error = schemas[ERROR_FORMS[route.of_registry], "serialization"]
     if PARTLY in route.also and route.answer is not None:
         return {"anyOf": [error, schemas[route.answer, "serialization"]]}
     return error
@@ -202,7 +229,7 @@ def _refused(route: Route, schemas: Schemas) -> Any:
 def _answer_content(route: Route, schemas: Schemas) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for kind in route.gives:
-        is_model = kind == JSON and route.answer is not None
+        is_model = kind in JSON_KINDS and route.answer is not None
         content[kind] = {"schema": schemas[route.answer, "serialization"] if is_model and route.answer else {}}
     return content
 

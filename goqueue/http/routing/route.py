@@ -16,6 +16,8 @@ from goqueue.http.server.exchange import JSON, Exchange, Response
 from goqueue.net.wire.kinds import Answer, Request
 
 NDJSON, OCTETS, EVENTS, TEXT = "application/x-ndjson", "application/octet-stream", "text/event-stream", "text/plain"
+REGISTRY = "application/vnd.schemaregistry.v1+json"
+JSON_KINDS = (JSON, REGISTRY)
 
 QueryT = TypeVar("QueryT")
 BodyT = TypeVar("BodyT")
@@ -33,6 +35,8 @@ class Model(BaseModel):
     """The fields of a query, a body or an answer. A field that is not known is refused, with its name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    lists: ClassVar[tuple[str, ...]] = ()
+    """Parameters of a query that may be given more than once."""
 
 
 class NoFields(Model):
@@ -106,3 +110,6 @@ class Route:
     """`HEAD` may be asked where `GET` is. False: that would take something, and nobody would get it."""
     is_open: bool = False
     """Asks for neither Host nor Origin: for probes, which call by whatever address they have."""
+    of_registry: bool = False
+    """As Confluent's schema registry has it: its form of errors, no `/v1` before it, and the same again beneath
+    `/schemas`."""

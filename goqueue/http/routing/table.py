@@ -1,10 +1,11 @@
 """Finds the route of a request by the segments of its raw path.
 
 The path is split before it is decoded, so that `%2F` is part of a name. Dots are names, not steps, an empty segment
-is no name, and nothing is redirected. `/v1/…` is the same as `/…`.
+is no name, and nothing is redirected. `/v1/…` is the same as `/…`, except for the schema registry: its clients know
+no version. They may take `/schemas` for the registry's address, so `/schemas/subjects` is the same as `/subjects`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -14,6 +15,9 @@ from goqueue.http.server.errors import InvalidRequest, MethodNotAllowed, NotFoun
 from goqueue.http.server.exchange import Response
 
 VERSION = "v1"
+REGISTRY_ROOT = "schemas"
+ASKED_IN_VAIN = ("associations", "dek-registry", "exporters")
+"""What clients of the registry ask for as well; they go on without it, if the refusal has their form."""
 OPTIONS = "OPTIONS"
 PARAMETERS_MAX = 100
 
@@ -24,11 +28,18 @@ class _Place:
     parameter: "_Place | None" = None
     routes: dict[str, Route] = field(default_factory=dict)
 
+    @property
+    def of_registry(self) -> bool:
+        return any(route.of_registry for route in self.routes.values())
+
 
 class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
         self._root = _Place()
+        own = {each for route in self.routes if route.of_registry for each in _segments(route.path)[:1]}
+        self._heads = [[head] for head in (*own, *ASKED_IN_VAIN)]
+        """What the paths of the registry begin with."""
         for route in self.routes:
             self._add(route)
 
@@ -45,11 +56,8 @@ class RouteTable:
 
     def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         """The route and its parameters. `HEAD` is found where `GET` is."""
-        segments = _segments(path)
-        if segments and segments[0] == VERSION:
-            segments = segments[1:]
         values: list[str] = []
-        place = _find(self._root, [decoded(each) for each in segments], 0, values)
+        place = self._place([decoded(each) for each in _segments(path)], values)
         if place is None:
             raise NotFound(f"there is nothing at {path}; /docs lists every path")
         route = _route_for(method, place.routes)
@@ -58,6 +66,21 @@ class RouteTable:
             raise MethodNotAllowed(f"{path} takes {allowed}, not {method}", allow=allowed)
         names = [each[1:-1] for each in _segments(route.path) if each.startswith("{")]
         return route, dict(zip(names, values, strict=True))
+
+    def is_of_registry(self, path: str) -> bool:
+        """Whether a client of the registry asked, also where it asked for nothing that there is."""
+        return path == "/" or path.split("/")[1:2] in self._heads
+
+    def _place(self, segments: list[str], values: list[str]) -> _Place | None:
+        first, rest = (segments[0], segments[1:]) if segments else ("", [])
+        if first == VERSION:
+            found = _find(self._root, rest, 0, values)
+            return None if found is None or found.of_registry else found
+        found = _find(self._root, segments, 0, values)
+        if found is None and first == REGISTRY_ROOT:
+            found = _find(self._root, rest if rest != [""] else [], 0, values)
+            return found if found is not None and found.of_registry else None
+        return found
 
 
 def _route_for(method: str, routes: Mapping[str, Route]) -> Route | None:
@@ -81,7 +104,7 @@ def _options_of(routes: Mapping[str, Route]) -> Route:
     async def answer(_: HttpCall[Any, Any]) -> Response:
         return Response(204, headers=headers)
 
-    return Route(OPTIONS, first.path, answer, "", first.group, is_open=first.is_open)
+    return Route(OPTIONS, first.path, answer, "", first.group, is_open=first.is_open, of_registry=first.of_registry)
 
 
 def _find(place: _Place, segments: list[str], at: int, values: list[str]) -> _Place | None:
@@ -121,9 +144,9 @@ def decoded(text: str, *, plus_is_space: bool = False) -> str:
         raise InvalidRequest(f"{text!r} is not UTF-8 behind its percent signs") from error
 
 
-def parameters(query: str) -> dict[str, str]:
-    """The parameters of a query, each at most once."""
-    found: dict[str, str] = {}
+def parameters(query: str, lists: Collection[str] = ()) -> dict[str, Any]:
+    """The parameters of a query, each at most once, except for those that are lists."""
+    found: dict[str, Any] = {}
     if not query:
         return found
     pieces = query.split("&")
@@ -132,6 +155,9 @@ def parameters(query: str) -> dict[str, str]:
     for piece in pieces:
         name, _, value = piece.partition("=")
         name = decoded(name, plus_is_space=True)
+        if name in lists:
+            found.setdefault(name, []).append(decoded(value, plus_is_space=True))
+            continue
         if name in found:
             raise InvalidRequest(f"the parameter {name!r} stands twice in the query")
         if not name and value:

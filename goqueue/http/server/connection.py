@@ -88,6 +88,9 @@ class HttpConnection:
         """Seconds that the rest of the body may be waited for."""
         self._is_idle = True
         self._awaits_request = False
+        """A part of a head is there."""
+        self._is_given_up = False
+        """Another client has its place."""
 
     async def run(self) -> None:
         """Runs until either end closes. Never raises for what the other end does."""
@@ -95,7 +98,7 @@ class HttpConnection:
             with self._patience, suppress(*ENDINGS):
                 while await self._exchange():
                     pass
-            if self._patience.cancelled_caught and self._awaits_request:
+            if self._patience.cancelled_caught and self._awaits_request and not self._is_given_up:
                 await self._last_words(RequestTimedOut("the request came too slowly; send it in one go"))
         finally:
             await trio.aclose_forcefully(self._stream)
@@ -105,6 +108,14 @@ class HttpConnection:
         self.leaving.set()
         if self._is_idle:
             self._patience.cancel()
+
+    def yield_place(self) -> bool:
+        """End it, unless it has a request. Returns whether it does."""
+        if self._is_given_up or not (self._is_idle or self._awaits_request):
+            return False
+        self._is_given_up = True
+        self._patience.cancel()
+        return True
 
     async def _exchange(self) -> bool:
         """One request. Returns whether another one may come."""

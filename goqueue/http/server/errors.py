@@ -6,7 +6,7 @@ codes are those of the wire, and a few of HTTP's own, which no client library ev
 
 from collections.abc import Mapping
 
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, RegistryError
 
 
 class HttpError(GoQueueError):
@@ -129,13 +129,24 @@ STATUS: Mapping[str, int] = {
         400,
     ),
     "handshake_refused": 403,
-    **dict.fromkeys(["unknown_group", "unknown_member", "unknown_partition", "unknown_topic"], 404),
+    **dict.fromkeys(
+        [
+            "unknown_group",
+            "unknown_member",
+            "unknown_partition",
+            "unknown_schema",
+            "unknown_subject",
+            "unknown_topic",
+        ],
+        404,
+    ),
     **dict.fromkeys(
         [
             "directory_not_empty",
             "duplicate_message",
             "fenced",
             "group_conflict",
+            "incompatible_schema",
             "not_damaged",
             "out_of_order_sequence",
             "producer_refused",
@@ -150,7 +161,9 @@ STATUS: Mapping[str, int] = {
     **dict.fromkeys(["damaged_data", "data_lost", "offset_out_of_range", "partition_lost"], 410),
     **dict.fromkeys(["frame_too_large", "too_large"], 413),
     "wrong_cluster": 421,
-    "batch_refused": 422,
+    **dict.fromkeys(
+        ["batch_refused", "invalid_schema", "registry_error", "schema_conflict", "schema_refused"], 422
+    ),
     **dict.fromkeys(["mailbox_full", "too_many_requests"], 429),
     **dict.fromkeys(
         [
@@ -180,6 +193,7 @@ STAYS_INSIDE = {
     "handler_cannot_run",
     "publish_failed",
     "row_refused",
+    "schema_misfit",
     "spark_not_ready",
     "table_in_use",
     "wrong_event_loop",
@@ -191,4 +205,12 @@ STAYS_INSIDE = {
 def status_of(error: GoQueueError) -> int:
     if isinstance(error, HttpError):
         return error.status
+    if isinstance(error, RegistryError) and error.error_code is not None:
+        return status_of_number(error.error_code)
     return STATUS.get(error.code, 500)
+
+
+def status_of_number(error_code: int) -> int:
+    """The numbers of Confluent's registry begin with the status, and some are no more than that."""
+    status = error_code if error_code < 1_000 else error_code // 100
+    return status if 400 <= status < 500 else 422

@@ -25,6 +25,12 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+def whole_answer(response: Response) -> bytes:
+    """The answer of a connection that has no request, and ends."""
+    headers = {"content-type": response.content_type, **response.headers}
+    return answer_head(response.status, headers, len(response.body), is_last=True) + response.body
+
+
 class Carrier(Protocol):
     """The connection, as an exchange uses it."""
 

@@ -165,11 +165,17 @@ class Session(ABC):
     def _step(self, step: Step) -> None:
         self.state = TRANSITIONS[self.state, step]
 
-    def _send(self, body: Body, correlation: int = NOBODY, throttle_ms: int = 0) -> None:
+    def _send(
+        self, body: Body, correlation: int = NOBODY, throttle_ms: int = 0, *, is_lone: bool = False
+    ) -> bytes | None:
+        """`is_lone`: no frame waits, and the caller sends this one now, if it is returned."""
         message = encode(body, correlation, throttle_ms)
         if len(message) > self.limits.message_size_max:
             raise message_too_large(len(message), self.limits.message_size_max)
+        if is_lone and len(message) <= self._outbox.frame_size_max:
+            return message
         self._outbox.put(correlation, message)
+        return None
 
     def _send_error(
         self, error: GoQueueError, correlation: int = NOBODY, throttle_ms: int = 0, size_max: int | None = None

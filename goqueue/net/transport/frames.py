@@ -129,6 +129,8 @@ class FrameReader:
 
     def next(self) -> ReceivedFrame | None:
         """The next whole message or control frame, or None until more is fed. `Breach` ends it."""
+        if self._position == len(self._buffer):  # as most often, after a frame that came alone
+            return None
         while (frame := self._next_frame()) is not None:
             first, payload = frame
             if first == _WHOLE and self._opcode is None:  # as most often

@@ -40,26 +40,6 @@ class Transport(Protocol):
         ...
 
 
-class Frames(Protocol):
-    """The side of a session that frames are sent from."""
-
-    @property
-    def bytes_waiting(self) -> int: ...
-
-    def next_frame(self) -> bytes | None: ...
-
-
-def post_lone_frame(frames: Frames, transport: Transport) -> bool:
-    """Send the waiting frame now, not after one more turn of the event loop. Returns whether nothing is left.
-
-    For a frame that is awaited alone. Where more may follow in the same turn, all are sent together later.
-    """
-    if not transport.is_clear:
-        return False
-    frame = frames.next_frame()
-    return (frame is None or transport.post(frame)) and not frames.bytes_waiting
-
-
 class MemoryTransport:
     """For tests: two ends in one process, with room for a few frames between them."""
 

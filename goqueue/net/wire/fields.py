@@ -67,4 +67,4 @@ def is_scalar(value: object) -> bool:
     """Whether a map may hold it, as far as one look tells: text, bytes, a number, a truth or nil."""
     if type(value) is int:
         return INTEGER_MIN <= value <= INTEGER_MAX
-    return type(value) in SCALARS and not (type(value) is bytes and len(value) > SCALAR_SIZE_MAX)
+    return type(value) in SCALARS and not (type(value) in (bytes, str) and len(value) > SCALAR_SIZE_MAX)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from goqueue.net.wire import delays as delay
 from goqueue.net.wire import groups as group
 from goqueue.net.wire import letters as letter
 from goqueue.net.wire import messages as wire
+from goqueue.net.wire import schemas as schema
 from goqueue.net.wire.registry import ANSWER_NAMES, REGISTERED, name_of
 
 Request: TypeAlias = (
@@ -49,6 +50,20 @@ Request: TypeAlias = (
     | delay.MoveDelayed
     | delay.CountDelayed
     | delay.FindDelayed
+    | schema.RegisterSchema
+    | schema.LookUpSchema
+    | schema.GetSchema
+    | schema.ListSubjects
+    | schema.ListVersions
+    | schema.ListSchemas
+    | schema.FindUses
+    | schema.FindReferrers
+    | schema.DeleteSchema
+    | schema.CheckSchema
+    | schema.ReadSchemaSettings
+    | schema.ChangeSchemaSettings
+    | schema.CountSchemas
+    | schema.FetchRegistry
 )
 Answer: TypeAlias = (
     wire.Topics
@@ -77,6 +92,17 @@ Answer: TypeAlias = (
     | delay.DelayedEntries
     | delay.DelayChanged
     | delay.DelayedCounts
+    | schema.SchemaRegistered
+    | schema.SchemaFound
+    | schema.Subjects
+    | schema.SchemaVersions
+    | schema.Schemas
+    | schema.SchemaUses
+    | schema.SchemaDeleted
+    | schema.SchemaChecked
+    | schema.SchemaSettings
+    | schema.RegistryCounts
+    | schema.RegistryPiece
 )
 Body: TypeAlias = wire.Hello | wire.Welcome | wire.GoAway | wire.Error | wire.Part | Request | Answer
 

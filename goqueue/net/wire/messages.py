@@ -388,3 +388,5 @@ class Snapshot(NamedTuple):
     topics: Annotated[tuple[TopicPoint, ...], Many]
     cluster: Uuid
     node: Name
+    registry_pieces: U32 = 0
+    """The schema registry of that moment is fetched in so many pieces; 0 from a broker that does not send it."""

@@ -16,7 +16,7 @@ import msgpack
 from msgpack.exceptions import OutOfData, StackError, UnpackException
 
 from goqueue.errors import ProtocolError
-from goqueue.net.wire.fields import NAME_SIZE_MAX, SCALAR_SIZE_MAX, Count, Range, Size, is_scalar
+from goqueue.net.wire.fields import NAME_SIZE_MAX, Count, Range, Size, is_scalar
 from goqueue.types import Buffer, Scalar
 
 NIL = 0xC0
@@ -45,7 +45,7 @@ class Source:
             max_array_len=0,
             max_map_len=0,
             max_ext_len=0,
-            max_str_len=SCALAR_SIZE_MAX,
+            max_str_len=len(frame),
             max_bin_len=len(frame),
         )
         unpacker.feed(frame)

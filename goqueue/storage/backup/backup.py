@@ -12,13 +12,14 @@ everything is durable, so that a crash at any step leaves a directory that no br
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import reduce
 from typing import Any
 from uuid import UUID
 
 from crc32c import crc32c
 
 from goqueue.config import LogConfig
-from goqueue.core.names import METADATA_LOG
+from goqueue.core.names import METADATA_LOG, SCHEMAS_LOG
 from goqueue.core.records.batch import Envelope, seal_envelope
 from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.environment import DirectoryLock
@@ -27,7 +28,7 @@ from goqueue.storage.backup.groups import write_ledgers
 from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.directory.datadirectory import INCOMPLETE, LOCK, Meta, write_meta
 from goqueue.storage.directory.folders import TopicFolders
-from goqueue.storage.directory.metadatalog import write_new
+from goqueue.storage.directory.recordlog import write_new, write_pieces
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.recoverypoint import empty_at, write_recovery_point
@@ -77,6 +78,8 @@ class Manifest:
     partitions: tuple[CopiedPartition, ...]
     groups_crc32c: int | None = None
     """Checksum of the snapshot of groups in the metadata; None in a backup without groups."""
+    schemas_crc32c: int | None = None
+    """Checksum of the snapshot of the schema registry; None in a backup without one."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,6 +88,7 @@ class Manifest:
             "cluster": str(self.meta.cluster),
             "node": self.meta.node,
             "groups_crc32c": self.groups_crc32c,
+            "schemas_crc32c": self.schemas_crc32c,
             "partitions": [asdict(each) for each in self.partitions],
         }
 
@@ -125,6 +129,13 @@ class DirectoryCopy:
             self._volume.disk.remove_directory(f"{folder}/{number}")
         self._volume.disk.remove_directory(folder)
         self._volume.forget_folders(folder)
+
+    async def add_registry(self, pieces: Sequence[bytes], now: Microseconds) -> int | None:
+        """The schema registry at the moment of the backup. Returns its checksum; None when there is none."""
+        if not pieces:
+            return None
+        await write_pieces(self._volume, f"{self._folders.topic(SCHEMAS_LOG)}/0", pieces, now)
+        return reduce(lambda before, piece: crc32c(piece, before), pieces, 0)
 
     async def finish(self, metadata: MetadataRecord, meta: Meta, now: Microseconds, about: Manifest | None) -> None:
         """Everything is copied: write the files that say so, in the order that makes a crash harmless."""
@@ -299,7 +310,7 @@ def parse_manifest(path: str, data: bytes) -> Manifest:
         raise UnknownFormat(f"{path} is a backup of format {found!r}; this goqueue reads {MANIFEST_FORMAT}")
     meta = Meta(UUID(fields["cluster"]), fields["node"])
     partitions = tuple(map(_partition_of, fields["partitions"]))
-    return Manifest(fields["taken"], meta, partitions, fields.get("groups_crc32c"))
+    return Manifest(fields["taken"], meta, partitions, fields.get("groups_crc32c"), fields.get("schemas_crc32c"))
 
 
 def _partition_of(fields: dict[str, Any]) -> CopiedPartition:

@@ -7,15 +7,21 @@ was made: that does no harm as long as nothing was written to it or removed from
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+import msgpack
+from crc32c import crc32c
+
 from goqueue.core.metadata.metadata import BrokerMetadata
 from goqueue.core.records.batch import ENVELOPE_SIZE
+from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.topics.metadata import Metadata
 from goqueue.errors import DamagedData, IncompleteCopy, UnknownFormat
 from goqueue.storage.backup.backup import MANIFEST, MANIFEST_SIZE_MAX, CopiedPartition, Manifest, parse_manifest
 from goqueue.storage.backup.groups import groups_in, read_journal, read_ledgers
 from goqueue.storage.directory.datadirectory import INCOMPLETE
 from goqueue.storage.directory.folders import LOGS
-from goqueue.storage.directory.metadatalog import unpacked
+from goqueue.storage.directory.pieces import PIECE_BYTES
+from goqueue.storage.directory.recordlog import joined, unpacked
+from goqueue.storage.directory.storedschemas import SCHEMAS
 from goqueue.storage.directory.topiclist import LIST
 from goqueue.storage.journals.groups import GROUPS, IMPORTED, REGISTRY
 from goqueue.storage.log.growing import CopiedBatch
@@ -62,6 +68,19 @@ class BackupSource:
             return None
         found = (groups_in(record, checksum) for record in await self._records())
         return next((each for each in found if each is not None), None) or await self._old_register(checksum)
+
+    async def registry(self, manifest: Manifest) -> list[bytes]:
+        """The snapshot of the schema registry that was written when the backup was made, in pieces; none in one
+        without it. Entries that a broker wrote behind it are not restored."""
+        if manifest.schemas_crc32c is None:
+            return []
+        folder = f"{self.path}/{SCHEMAS}/0"
+        found = await read_records(self._volume, folder)
+        for record in joined(item for item in found.items if isinstance(item, bytes)):
+            if crc32c(record) == manifest.schemas_crc32c:
+                SchemaRegistry().apply(msgpack.unpackb(record))  # a start would refuse what cannot be applied
+                return [record[at : at + PIECE_BYTES] for at in range(0, len(record), PIECE_BYTES)]
+        raise IncompleteCopy(f"{folder} is not as it was when the backup was made; use another backup")
 
     async def _old_register(self, checksum: int) -> bytes | None:
         """From a backup that an earlier version made; a broker may have served it since, and imported the file."""

@@ -4,7 +4,7 @@
 {data}/meta.json   {"format": 1, "cluster": UUID, "node": id, "crc32c": of these}; every format has its number there
 {data}/logs/{topic}/{partition}/…
 {data}/incomplete  while a backup or a restore is being written here, and after one that was cut short
-{data}/recovered-topics  while `goqueue recover topics` works, and after one that was cut short
+{data}/recovered-topics, {data}/recovered-schemas  while `goqueue recover` works, and after one that was cut short
 """
 
 import json
@@ -15,7 +15,7 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from goqueue.core.names import METADATA_LOG
+from goqueue.core.names import METADATA_LOG, SCHEMAS_LOG
 from goqueue.environment import DirectoryLock
 from goqueue.errors import IncompleteCopy, UnknownFormat
 from goqueue.storage.checkedjson import is_sound, pack
@@ -26,6 +26,9 @@ FORMAT = 1
 LOCK, META, INCOMPLETE = "lock", "meta.json", "incomplete"
 RECOVERED_TOPICS = "recovered-topics"
 """The rebuilt list of topics, until it replaces the old one."""
+RECOVERED_SCHEMAS = "recovered-schemas"
+RECOVERIES = ((RECOVERED_TOPICS, METADATA_LOG, "topics"), (RECOVERED_SCHEMAS, SCHEMAS_LOG, "schemas"))
+"""The folder of each recovery, the log that it replaces, and the command's word for it."""
 META_SIZE_MAX = 64 * 1024
 
 
@@ -88,15 +91,15 @@ def _check_complete(volume: Volume, path: str) -> None:
 
 
 def _check_recovered(volume: Volume, path: str) -> None:
-    """Between the two renames of a recovery there is no list of topics, and all topics would count as unknown."""
-    if volume.disk.exists(f"{path}/{RECOVERED_TOPICS}") and not volume.disk.exists(f"{path}/logs/{METADATA_LOG}"):
-        raise UnknownFormat(
-            f"the recovery of the list of topics in {path} was cut short; run `{recovery_command(path)} --write`"
-        )
+    """Between the two renames of a recovery there is no log: all topics would count as unknown, all ids as free."""
+    for beside, log, what in RECOVERIES:
+        if volume.disk.exists(f"{path}/{beside}") and not volume.disk.exists(f"{path}/logs/{log}"):
+            command = f"{recovery_command(path, what)} --write"
+            raise UnknownFormat(f"the recovery of the {what} in {path} was cut short; run `{command}`")
 
 
-def recovery_command(path: str) -> str:
-    return f"goqueue recover topics --data {path}"
+def recovery_command(path: str, what: str = "topics") -> str:
+    return f"goqueue recover {what} --data {path}"
 
 
 def _new_uuid(random: Random) -> UUID:

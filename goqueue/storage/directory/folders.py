@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
-from goqueue.core.names import METADATA_LOG
+from goqueue.core.names import INTERNAL_LOGS
 from goqueue.core.topics.loss import Remains, loss_of
 from goqueue.core.topics.metadata import KnownTopic, Metadata
 from goqueue.errors import UnknownFormat
@@ -115,7 +115,7 @@ class TopicFolders:
         names another topic is refused by itself. To begin it anew would give its offsets out again (G3).
         """
         for name in self._volume.disk.list(f"{self._data}/{LOGS}"):
-            owner = await self._signature(name) if name != METADATA_LOG else None
+            owner = await self._signature(name) if name not in INTERNAL_LOGS else None
             if owner is not None and (metadata.find(name) is None or metadata.is_deleted(owner)):
                 await self._put_away(name, owner, metadata)
 

@@ -2,21 +2,21 @@
 
 A data directory by a wrong name is often a directory of something else: a home, a project, a mount point. It is
 recognised by names that goqueue does not use, while nothing that goqueue writes is there: neither a sound
-`meta.json` nor the log of topics nor a folder of a partition. What is found so is left as it is. Dot files and
+`meta.json` nor an internal log nor a folder of a partition. What is found so is left as it is. Dot files and
 `lost+found` belong to everybody, and additional files beside goqueue's own do no harm.
 """
 
 from collections.abc import Sequence
 
-from goqueue.core.names import METADATA_LOG
+from goqueue.core.names import INTERNAL_LOGS
 from goqueue.errors import ForeignDirectory
 from goqueue.storage.directory.folders import DELETED, IDENTITY, LOGS, STRAY
 from goqueue.storage.log.recovery import SEGMENT_NAME
 from goqueue.storage.log.volume import TEMPORARY, Volume
 
 OF_EVERYBODY = "lost+found"
-UNFINISHED = frozenset({"incomplete", "recovered-topics"})
-OWN = frozenset({"lock", "meta.json", DELETED, STRAY, "groups", "reserve"})
+UNFINISHED = frozenset({"incomplete", "recovered-topics", "recovered-schemas"})
+OWN = frozenset({"lock", "meta.json", DELETED, STRAY, "groups", "reserve", "schemas"})
 DAMAGED = ".damaged"
 NAMES_SHOWN_MAX = 3
 
@@ -46,12 +46,12 @@ def _is_foreign(volume: Volume, path: str, name: str) -> bool:
 
 
 def _has_logs(volume: Volume, path: str) -> bool:
-    """Whether the log of topics is there, or a partition's folder with its signature or a segment."""
+    """Whether an internal log is there, or a partition's folder with its signature or a segment."""
     disk, logs = volume.disk, f"{path}/{LOGS}"
     if not disk.is_directory(logs):
         return False
     topics = disk.list(logs)
-    return METADATA_LOG in topics or any(
+    return not INTERNAL_LOGS.isdisjoint(topics) or any(
         _is_partition(volume, f"{logs}/{topic}/{number}")
         for topic in topics
         for number in _names_in(volume, f"{logs}/{topic}")

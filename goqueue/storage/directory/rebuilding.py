@@ -7,9 +7,6 @@ messages for ever until its retention is set: nothing is deleted because the lis
 Groups whose records can be read are kept. The others have ledgers in the partitions, so the new list is marked as
 doubtful, and the next start adopts them from there (actors/groups/adoption.py). A register of an earlier version
 that was not imported yet is imported by the next start.
-
-The new list is written beside the old one, which is then set aside. A crash at any step leaves the old list or the
-new one in use, or neither and the new one ready: then no broker starts, and the next recovery finishes the work.
 """
 
 import json
@@ -18,15 +15,16 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from uuid import UUID
 
-from goqueue.core.names import METADATA_LOG, check_topic_name
+from goqueue.core.names import INTERNAL_LOGS, METADATA_LOG, check_topic_name
 from goqueue.core.settingstable import UNLIMITED
 from goqueue.core.topics.config import TopicConfig
 from goqueue.core.topics.metadata import KnownTopic, MetadataRecord
 from goqueue.errors import InvalidName
 from goqueue.storage.checkedjson import is_sound
 from goqueue.storage.directory.datadirectory import RECOVERED_TOPICS
-from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX, LOGS, STRAY
-from goqueue.storage.directory.metadatalog import write_new
+from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX, LOGS
+from goqueue.storage.directory.recordlog import write_new
+from goqueue.storage.directory.replacing import replace_log
 from goqueue.storage.directory.topiclist import LIST, TopicList, read_topic_list
 from goqueue.storage.journals.groups import has_old_register
 from goqueue.storage.log.volume import Volume
@@ -66,7 +64,8 @@ async def rebuild(volume: Volume, data: str, random: Random) -> RebuiltList:
     for topic in metadata.topics:
         rebuilt.setdefault(topic.name, RebuiltTopic(topic, True, tuple(topic.numbers)))
     topics = [rebuilt[name] for name in sorted(rebuilt)]
-    is_same = not there.faults and [each.topic for each in topics] == list(metadata.topics)
+    is_cut_short = volume.disk.exists(f"{data}/{RECOVERED_TOPICS}") and not volume.disk.exists(f"{data}/{LIST}")
+    is_same = not (there.faults or is_cut_short) and [each.topic for each in topics] == list(metadata.topics)
     if not is_same and (metadata.has_groups or not has_old_register(volume, data)):
         metadata.doubt_groups()
     record = metadata.snapshot(each.topic for each in topics)
@@ -83,7 +82,7 @@ class _Folders:
         self._random = random
 
     async def topics(self) -> list[RebuiltTopic]:
-        names = [name for name in self._list(self._logs) if name != METADATA_LOG]
+        names = [name for name in self._list(self._logs) if name not in INTERNAL_LOGS]
         found = [await self._topic(name) for name in names]
         return [each for each in found if each is not None]
 
@@ -139,28 +138,6 @@ def _missing(topic: KnownTopic, numbers: list[int]) -> tuple[int, ...]:
 
 async def put_in_place(volume: Volume, data: str, record: MetadataRecord, now: Microseconds) -> str | None:
     """Replace the list of topics; returns where the old one was moved. The caller holds the directory's lock."""
-    disk, new, current = volume.disk, f"{data}/{RECOVERED_TOPICS}", f"{data}/{LIST}"
-    if disk.exists(current) or not disk.exists(new):  # else an earlier recovery ended after the first rename
-        await _write_beside(volume, new, record, now)
-    aside = await _set_aside(volume, data, current) if disk.exists(current) else None
-    await volume.make_directories(f"{data}/{LOGS}")
-    disk.rename(new, current)
-    await volume.sync(directories=[data, f"{data}/{LOGS}"])
-    return aside
-
-
-async def _write_beside(volume: Volume, new: str, record: MetadataRecord, now: Microseconds) -> None:
-    for name in volume.disk.list(f"{new}/0") if volume.disk.is_directory(f"{new}/0") else []:
-        volume.disk.remove(f"{new}/0/{name}")  # left by a recovery that was cut short before the first rename
-    await write_new(volume, f"{new}/0", record, now)
-
-
-async def _set_aside(volume: Volume, data: str, current: str) -> str:
-    await volume.make_directories(f"{data}/{STRAY}")
-    number = 1
-    while volume.disk.exists(f"{data}/{STRAY}/{METADATA_LOG}-{number}"):
-        number += 1
-    aside = f"{STRAY}/{METADATA_LOG}-{number}"
-    volume.disk.rename(current, f"{data}/{aside}")
-    await volume.sync(directories=[f"{data}/{LOGS}", f"{data}/{STRAY}"])
-    return aside
+    return await replace_log(
+        volume, data, METADATA_LOG, RECOVERED_TOPICS, lambda new: write_new(volume, new, record, now)
+    )

@@ -22,7 +22,7 @@ from goqueue.core.groups.registry import GroupRegistry
 from goqueue.core.metadata.metadata import BrokerMetadata, group_record, with_groups
 from goqueue.core.topics.metadata import MetadataRecord
 from goqueue.errors import Closed, DiskFull, StorageError, TooManyFiles, UnknownFormat
-from goqueue.storage.directory.metadatalog import FoundMetadata, MetadataLog
+from goqueue.storage.directory.recordlog import LoadedRecords, RecordLog
 from goqueue.storage.directory.topiclist import LIST
 from goqueue.storage.journals.groups import GROUPS, has_old_register, read_old_register, set_aside
 from goqueue.storage.log.volume import Volume
@@ -30,7 +30,7 @@ from goqueue.types import Microseconds
 
 
 class StoredMetadata:
-    def __init__(self, volume: Volume, data: str, log: MetadataLog, found: FoundMetadata) -> None:
+    def __init__(self, volume: Volume, data: str, log: RecordLog, found: LoadedRecords) -> None:
         self._volume = volume
         self._data = data
         self._log = log
@@ -44,7 +44,7 @@ class StoredMetadata:
     @classmethod
     async def open(cls, volume: Volume, data: str, now: Microseconds) -> "StoredMetadata":
         """`UnknownFormat` when it is damaged, or was written by a newer goqueue."""
-        log, found = await MetadataLog.open(volume, f"{data}/{LIST}/0")
+        log, found = await RecordLog.open(volume, f"{data}/{LIST}/0")
         try:
             stored = cls(volume, data, log, found)
             await stored._take_old_register(now)

@@ -6,7 +6,7 @@ from goqueue.core.metadata.metadata import BrokerMetadata
 from goqueue.core.names import METADATA_LOG
 from goqueue.errors import UnknownFormat
 from goqueue.storage.directory.folders import LOGS
-from goqueue.storage.directory.metadatalog import unpacked
+from goqueue.storage.directory.recordlog import unpacked
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.snapshotlog.reading import read_records
 

@@ -252,8 +252,7 @@ class GrowingLog:
         if not batches:
             return []
         append_time, offset, size = max(now, self._append_time), self._end, 0
-        envelopes: list[Envelope] = []
-        buffers: list[Buffer] = []
+        bases, envelopes, buffers = list[Offset](), list[Envelope](), list[Buffer]()
         for batch in batches:
             envelope = envelope_for(
                 batch,
@@ -263,11 +262,12 @@ class GrowingLog:
                 durable_offset=self._durable,
                 wall_time=now,
             )
+            bases.append(offset)
             envelopes.append(envelope)
             buffers += (seal_envelope(envelope), batch.body)
             offset, size = envelope.end_offset, size + envelope.size
         self._write(self._segment_for(size, now), envelopes, buffers)
-        return [envelope.base_offset for envelope in envelopes]
+        return bases
 
     def append_copied(self, batches: Sequence[CopiedBatch]) -> None:
         """Write batches from another copy of this log unchanged, from the end of this one on.

@@ -137,8 +137,9 @@ class Segment:
             self.note(envelope)
 
     def note(self, envelope: Envelope) -> None:
-        self._index.note(self.base_offset, self.summary.size, envelope)
-        self.summary.note(envelope)
+        summary = self.summary
+        self._index.note(summary.base_offset, summary.size, envelope)
+        summary.note(envelope)
 
     def closed_index(self) -> "ClosedIndex":
         """The finished part of the index, as it is now."""

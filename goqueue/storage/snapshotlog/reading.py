@@ -39,6 +39,7 @@ class _Reading:
                 self._found.reports.append(f"{path}: {error}")
         if point is not None:
             self._miss_before(point.offset)
+        self._found.end = self._next
         return self._found
 
     def _bases(self) -> list[Offset]:

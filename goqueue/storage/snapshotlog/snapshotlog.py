@@ -33,6 +33,7 @@ from goqueue.errors import DamagedData, DiskFull, TooLarge
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.segment import LOG
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.slices import Slices
 from goqueue.types import Buffer, Microseconds, Offset, Priority
 
 SEGMENT_BYTES = 1024 * 1024
@@ -64,6 +65,8 @@ class ReplayedRecords:
     """The number of bytes that were cut off at the end: promised to nobody, as far as can be seen."""
     reports: list[str] = field(default_factory=list)
     """What was lost or cut, and where the copy lies; for the owner to log."""
+    end: Offset = 0
+    """The offset behind the last record, if it was read without opening the log."""
 
 
 class SnapshotLog:
@@ -106,6 +109,10 @@ class SnapshotLog:
         """Whether the recovery point claims every record."""
         return self._claimed == self._log.end_offset
 
+    def note_snapshot(self, size: int) -> None:
+        """The log was opened with a snapshot of this size, in several records."""
+        self._snapshot_size = max(size, self._snapshot_size)
+
     @property
     def has_grown(self) -> bool:
         """Whether a snapshot would make the log much smaller."""
@@ -133,8 +140,23 @@ class SnapshotLog:
         batches = [_batch(payloads, now) for payloads in _portions(snapshot)]
         self._log.roll()
         start = self._log.append(batches, now)[0]
+        await self._stand_at(start, sum(batch.size for batch in batches))
+
+    async def replace_in_slices(self, snapshot: Sequence[bytes], now: Microseconds, slices: Slices) -> None:
+        """The same, and others run between the records. They append nothing meanwhile."""
+        self._log.roll()
+        start, size = self._log.end_offset, 0
+        for payload in snapshot:
+            batch = _batch([payload], now)
+            self._log.append([batch], now)
+            size += batch.size
+            await slices.step()
+        await self._stand_at(start, size)
+
+    async def _stand_at(self, start: Offset, size: int) -> None:
+        """The log begins with the snapshot there."""
         await self.commit()
-        self._snapshot_size = sum(batch.size for batch in batches)
+        self._snapshot_size = size
         if start == self._log.log_start:  # there is nothing before it
             await self.checkpoint()
             return

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgpack
 
-from goqueue.core.names import METADATA_LOG
+from goqueue.core.names import INTERNAL_LOGS
 from goqueue.core.records.batch import ENVELOPE_SIZE, Envelope, parse_envelope, records_of
 from goqueue.core.records.record import Record, decode_records
 from goqueue.environment import File
@@ -53,9 +53,9 @@ class RecordRow:
 
 
 def holds_entries(path: str) -> bool:
-    """Whether a segment belongs to a snapshot log: the metadata, or the companion log of a partition."""
+    """Whether a segment belongs to a snapshot log: an internal log, or the companion log of a partition."""
     folders = path.split("/")[:-1]
-    return folders[-1:] == [FOLDER] or METADATA_LOG in folders[-2:]
+    return folders[-1:] == [FOLDER] or not INTERNAL_LOGS.isdisjoint(folders[-2:])
 
 
 def base_offset_in(path: str) -> Offset | None:

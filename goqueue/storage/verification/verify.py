@@ -25,6 +25,7 @@ from goqueue.storage.verification.findings import Finding, FindingKind, JournalR
 from goqueue.storage.verification.groupcheck import check_groups
 from goqueue.storage.verification.journalcheck import check_claim, check_journal
 from goqueue.storage.verification.partitioncheck import belongs_to_partition, check_partition, holds_partition
+from goqueue.storage.verification.schemacheck import check_schemas
 from goqueue.storage.verification.segmentcheck import ScanProgress
 from goqueue.storage.verification.topiccheck import check_topics
 
@@ -96,6 +97,7 @@ class _Verification:
         if self._path not in folders:
             await self._check_meta()
             self._others += await check_topics(self._volume, self._path)
+            self._others += await check_schemas(self._volume, self._path)
         for folder in folders:
             await self._check_log(folder, self._partitions)
             if self._disk.is_directory(f"{folder}/{FOLDER}"):

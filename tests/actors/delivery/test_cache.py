@@ -100,7 +100,9 @@ async def test_a_deleted_topic_gives_its_share_back_and_counters_show_it(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async def kept() -> int:
-        counted = (await there.statistics.report(TopicCounts(0, 0, 0, 0, 0), 0, {}, Slices()))["groups.bytes_kept"]
+        counted = (await there.statistics.report(TopicCounts(0, 0, 0, 0, 0), 0, {}, {}, Slices()))[
+            "groups.bytes_kept"
+        ]
         assert isinstance(counted, int)
         return counted
 

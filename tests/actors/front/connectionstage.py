@@ -17,6 +17,8 @@ from goqueue.actors.front.connection import Common, Connection
 from goqueue.actors.groups import requests as ask
 from goqueue.actors.groups.board import GroupBoard, GroupsBoard
 from goqueue.actors.node.broker import Broker
+from goqueue.actors.registry.board import SchemaBoard
+from goqueue.actors.registry.rules import RULES
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.handlers import answers, defers
@@ -338,6 +340,8 @@ async def staged(partitions: int = 1, bounds: Bounds | None = None) -> AsyncIter
             topics=await stack.enter_async_context(alive(topics, "topics")),
             groups=(groups_ref := await stack.enter_async_context(alive(groups, "groups"))),
             dead_letters=groups_ref,
+            registry=groups_ref,
+            schemas=SchemaBoard(RULES),
             cluster=bytes(16),
             node="node-1",
             statistics=Statistics(Volume(disk), "/", CacheBudget()),

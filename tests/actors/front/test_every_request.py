@@ -13,8 +13,8 @@ from goqueue.actors.front.serving import SERVING
 from goqueue.actors.front.session import BrokerSession
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import DELAY_BIT, encode_record
-from goqueue.errors import GoQueueError, InvalidName, UnknownGroup, UnknownTopic
-from goqueue.net.wire import delays, groups, letters, messages
+from goqueue.errors import GoQueueError, InvalidName, ProtocolError, UnknownGroup, UnknownTopic
+from goqueue.net.wire import delays, groups, letters, messages, schemas
 from goqueue.net.wire.kinds import ANSWERS, KIND_NAMES, Request
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import broker
@@ -22,11 +22,12 @@ from tests.net import bodies
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
+SCHEMA = schemas.SchemaBody('{"type": "object"}')
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A topic with two messages and a delayed one, and a group that was given the first."""
+    """A topic with two messages and a delayed one, a group that was given the first, and a schema."""
 
     session: BrokerSession
     topic: bytes
@@ -51,6 +52,7 @@ async def scene(session: BrokerSession) -> Scene:
     await session.call(bodies.join("reports", "m", "test", ("orders",), {"mode": "stream"}))
     received = await session.call(receive(topic, membership.generation, 1))
     assert isinstance(received, groups.Received)
+    await session.call(schemas.RegisterSchema("refunds", SCHEMA))
     return Scene(session, topic, membership, received.partitions[0].nonce)
 
 
@@ -178,6 +180,52 @@ GOOD: dict[type[Any], Case] = {
         lambda scene: delays.CountDelayed(scene.topic, 0, (SECOND,)),
         lambda _, answer: answer.counts == (0, 1),
     ),
+    schemas.RegisterSchema: (
+        lambda _: schemas.RegisterSchema("payments", schemas.SchemaBody("{}")),
+        lambda _, answer: (answer.described.id, answer.described.version, answer.is_new) == (2, 1, True),
+    ),
+    schemas.LookUpSchema: (
+        lambda _: schemas.LookUpSchema("refunds-value", SCHEMA),
+        lambda _, answer: answer.described.schema == SCHEMA,
+    ),
+    schemas.GetSchema: (
+        lambda _: schemas.GetSchema("refunds"),
+        lambda _, answer: answer.described.schema == SCHEMA,
+    ),
+    schemas.ListSubjects: (
+        lambda _: schemas.ListSubjects(prefix="ref"),
+        lambda _, answer: answer == schemas.Subjects(("refunds",), has_more=False),
+    ),
+    schemas.ListVersions: (
+        lambda _: schemas.ListVersions("refunds"),
+        lambda _, answer: answer == schemas.SchemaVersions((1,), has_more=False),
+    ),
+    schemas.ListSchemas: (
+        lambda _: schemas.ListSchemas(),
+        lambda _, answer: [each.subject for each in answer.schemas] == ["refunds"],
+    ),
+    schemas.FindUses: (
+        lambda _: schemas.FindUses(id=1),
+        lambda _, answer: answer.uses == (schemas.SchemaUse("refunds", 1, 1),),
+    ),
+    schemas.FindReferrers: (lambda _: schemas.FindReferrers("refunds"), lambda _, answer: answer.uses == ()),
+    schemas.DeleteSchema: (lambda _: schemas.DeleteSchema("refunds"), lambda _, answer: answer.versions == (1,)),
+    schemas.CheckSchema: (
+        lambda _: schemas.CheckSchema("refunds", SCHEMA, version=schemas.LATEST),
+        lambda _, answer: answer == schemas.SchemaChecked(True, (), "BACKWARD"),
+    ),
+    schemas.ReadSchemaSettings: (
+        lambda _: schemas.ReadSchemaSettings(None),
+        lambda _, answer: answer == schemas.SchemaSettings("BACKWARD", False, "READWRITE"),
+    ),
+    schemas.ChangeSchemaSettings: (
+        lambda _: schemas.ChangeSchemaSettings("refunds", level="FULL"),
+        lambda _, answer: answer == schemas.SchemaSettings("FULL", None, None),
+    ),
+    schemas.CountSchemas: (
+        lambda _: schemas.CountSchemas(),
+        lambda _, answer: answer == schemas.RegistryCounts(1, 1, 0, 1, len(SCHEMA.text)),
+    ),
 }
 REFUSED: dict[type[Any], tuple[Request, type[GoQueueError]]] = {
     groups.DeleteGroup: (groups.DeleteGroup("a/b"), InvalidName),
@@ -185,6 +233,7 @@ REFUSED: dict[type[Any], tuple[Request, type[GoQueueError]]] = {
     letters.Dismiss: (letters.Dismiss("missing"), UnknownTopic),
     letters.FindDecisions: (letters.FindDecisions("missing", 0, 0, 1), UnknownTopic),
     groups.SkipDamaged: (groups.SkipDamaged("missing", "orders", 0, 0, 5), UnknownGroup),
+    schemas.FetchRegistry: (schemas.FetchRegistry(0), ProtocolError),  # it took no snapshot before
 }
 
 

@@ -16,7 +16,7 @@ from goqueue.actors.groups.requests import RemoveGroup
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.topics.board import described_topics
 from goqueue.errors import UnknownFormat
-from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.recordlog import RecordLog
 from goqueue.storage.directory.topiclist import read_topic_list
 from goqueue.storage.verification.findings import FindingKind
 from goqueue.storage.verification.verify import verify
@@ -218,7 +218,7 @@ async def test_verification_names_a_record_that_a_start_refuses(
     disk = await worked(disk)
     assert (await verify(disk, "/data")).damage() == ()
     async with mounted(disk) as volume:
-        log, _ = await MetadataLog.open(volume, LIST)
+        log, _ = await RecordLog.open(volume, LIST)
         await log.append([{"v": 1, "kind": "group", "entry": {"v": 2}}], 0)
         await log.close()
     [finding] = (await verify(disk, "/data")).damage()

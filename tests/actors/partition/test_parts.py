@@ -19,12 +19,14 @@ from goqueue.actors.partition.appending import Appending
 from goqueue.actors.partition.keeper import LogKeeper
 from goqueue.actors.partition.reading import LogReading
 from goqueue.actors.partition.requests import AwaitMore, Fetch, OffsetAtTime, Produce
+from goqueue.actors.partition.validation import MessageValidation, no_schemas
 from goqueue.actors.runtime.handlers import Handler, add_handlers
 from goqueue.actors.runtime.mailbox import Mailbox
 from goqueue.actors.runtime.messages import Reply, ReplyT, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.actors.statistics.schemas import SchemaCounts
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.log.admission import Admission
@@ -110,6 +112,7 @@ class Bench:
             clock=self.clock,
             disk=self.volume.disk,
             admission=admission or Admission(),
+            validation=MessageValidation("", no_schemas, SchemaCounts()),
             disk_free_min=0,
             ids=MessageIds(),
             delayed=delayed or self.delayed(),
@@ -203,7 +206,7 @@ async def test_delivery_hands_out_and_settles(autojump_clock: MockClock) -> None
         assert part.next_deadline() == trio.current_time() + 30
         acked = await asked.ask(SettleRuns("billing", taken.nonce, Action.ACK, taken.runs))
         assert not acked.settled, "it is settled together with what follows it in the turn"
-        part.settle_gathered()
+        part.settling.settle_gathered()
         assert await acked.wait() == ()
         assert part.ledgers.find("billing").ledger.committed == 2
         assert listener.counts.hints, "its group can see that something has changed"

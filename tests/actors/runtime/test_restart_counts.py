@@ -34,7 +34,7 @@ async def test_a_partition_that_crashes_is_counted_and_named(
             with pytest.raises(ActorDied):
                 await partition.call(Fetch(NONSENSE, 1))
             await trio.sleep(10)
-        counted = await there.statistics.report(NO_TOPICS, 0, {}, Slices())
+        counted = await there.statistics.report(NO_TOPICS, 0, {}, {}, Slices())
     assert (counted["restarts"], counted["restarts.partition"], counted["restarts.group"]) == (2, 2, 0)
     lines = [record for record in caplog.records if record.name == "goqueue.actors"]
     assert [line.levelno for line in lines] == [logging.ERROR] * 2

@@ -155,7 +155,7 @@ class Machine:
             found |= _flat(("topic", topic), series)
         for group, of_group in counted.by_group().items():
             found |= _flat(("group", group), of_group)
-        report = await counted.report(NO_TOPICS, 0, {}, slices)
+        report = await counted.report(NO_TOPICS, 0, {}, {}, slices)
         return found | _flat(
             ("total",), {name: value for name, value in report.items() if name.startswith(COUNTED)}
         )

@@ -16,7 +16,9 @@ from goqueue.actors.front.lanefigures import READ_MAX
 from goqueue.actors.statistics.statistics import COUNTERS, REFUSED, RESTARTS
 from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.core.records.record import HEADER_SIZE, encode_record
+from goqueue.errors import InvalidSchema
 from goqueue.net.wire import messages as wire
+from goqueue.net.wire.schemas import RegisterSchema, SchemaBody, SchemaRegistered
 from goqueue.testing.disk import SimulatedDisk
 from tests.process.brokers import URL, MemoryNetwork, broker_in_memory
 
@@ -52,6 +54,7 @@ async def test_every_counter_is_on_the_list(counted: Counted) -> None:
     with pytest.raises(goqueue.UnknownTopic):
         await counted.client.publish("missing", b"a")
     async with counted.client.consumer("orders", group="billing"):
+        await counted.client.call(RegisterSchema("orders", SchemaBody("{}")), SchemaRegistered)
         names = {_as_listed(name) for name in await counted.client.stats()}
     only_of_processes = {name for name in COUNTERS if name.startswith(("loop.", "memory."))}
     only_with_damage = {"damaged.TOPIC/PARTITION"}
@@ -63,7 +66,27 @@ def _as_listed(name: str) -> str:
         return REFUSED + "CODE"
     if name.startswith(RESTARTS):
         return RESTARTS + "KIND"
+    if name.startswith("schemas.registrations."):
+        return "schemas.registrations.RESULT"
     return re.sub(r"^lane\.[a-z]+\.", "lane.PRIORITY.", name)
+
+
+async def test_what_becomes_of_registrations_is_counted(counted: Counted) -> None:
+    register = RegisterSchema("orders", SchemaBody('{"type": "object"}'))
+    for _ in range(2):
+        await counted.client.call(register, SchemaRegistered)
+    with pytest.raises(InvalidSchema):
+        await counted.client.call(register._replace(schema=SchemaBody("{")), SchemaRegistered)
+    moved = {name: value for name, value in (await counted.moved()).items() if name.startswith("schemas")}
+    assert moved == {
+        "schemas": 1,
+        "schemas.subjects": 1,
+        "schemas.versions": 1,
+        "schemas.size": len(register.schema.text),
+        "schemas.registrations.new": 1,
+        "schemas.registrations.existing": 1,
+        "schemas.registrations.invalid_schema": 1,
+    }
 
 
 async def test_what_is_published_is_counted_in_messages_batches_and_bytes(counted: Counted) -> None:

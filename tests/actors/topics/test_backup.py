@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from goqueue.actors.topics.backup import Absent, snapshot_of
 from goqueue.actors.topics.requests import SnapshotView, TakeSnapshot
+from goqueue.core.schemas.registry import SchemaRegistry
 from goqueue.core.topics.metadata import Metadata
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.snapshotlog.ledgers import FOLDER
@@ -33,13 +34,13 @@ async def test_ledgers_that_lie_there_and_are_not_open_yet_are_waited_for(
         folders = TopicFolders(volume, "/data", lambda _: None)
         log = await open_log(volume)
         volume.logs.enter(log)
-        found = snapshot_of(metadata, folders, volume, 0)
+        found = snapshot_of(metadata, folders, volume, 0, SchemaRegistry())
         assert isinstance(found, SnapshotView)
         assert (found.groups.registry, found.groups.ledgers) == (None, {})
         companion, _ = await SnapshotLog.open(volume, f"{DIRECTORY}/{FOLDER}", leader_epoch=1)
-        assert isinstance(snapshot_of(metadata, folders, volume, 0), Absent)
+        assert isinstance(snapshot_of(metadata, folders, volume, 0, SchemaRegistry()), Absent)
         volume.journals.enter(DIRECTORY, lambda: b"ledgers")
-        found = snapshot_of(metadata, folders, volume, 0)
+        found = snapshot_of(metadata, folders, volume, 0, SchemaRegistry())
         assert isinstance(found, SnapshotView)
         assert found.groups.ledgers == {("orders", 0): b"ledgers"}
         companion.abandon()

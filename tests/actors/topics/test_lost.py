@@ -16,7 +16,7 @@ from goqueue.actors.topics.requests import (
 from goqueue.core.topics.loss import RESTART_GAP
 from goqueue.errors import PartitionLost, UnknownPartition
 from goqueue.storage.checkedjson import pack
-from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.recordlog import RecordLog
 from goqueue.storage.slices import Slices
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import Faults
@@ -221,7 +221,7 @@ async def test_a_directory_of_an_earlier_goqueue_is_known_to_have_lost_what_grou
 async def forget_signatures(disk: SimulatedDisk) -> None:
     """As if the topics had been made before folders were counted."""
     async with mounted(disk) as volume:
-        log, found = await MetadataLog.open(volume, "/data/logs/__metadata/0")
+        log, found = await RecordLog.open(volume, "/data/logs/__metadata/0")
         [topic] = [each for each in found.records if isinstance(each, dict) and each["kind"] == "create_topic"]
         plain = {key: value for key, value in topic.items() if key not in ("kind", "v")}
         await log.replace({"v": 1, "kind": "snapshot", "topics": [plain], "deleted": []}, 0)

@@ -27,7 +27,7 @@ from goqueue.errors import (
     UnknownPartition,
     UnknownTopic,
 )
-from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.recordlog import RecordLog
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import broker, partition_of, values
@@ -154,7 +154,7 @@ async def test_many_changes_become_a_snapshot(disk: SimulatedDisk, autojump_cloc
         [found] = await described_topics(running.topics)
         assert found.config["retention_hours"] == MANY
     async with mounted(disk) as volume:
-        log, metadata = await MetadataLog.open(volume, "/data/logs/__metadata/0")
+        log, metadata = await RecordLog.open(volume, "/data/logs/__metadata/0")
         assert len(metadata.records) < MANY / 2
         await log.close()
 

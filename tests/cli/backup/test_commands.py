@@ -27,7 +27,7 @@ async def test_a_backup_says_what_is_in_it(shell: Shell, tmp_path: Path) -> None
     assert shown == [("orders", 0, 2, 2), ("orders", 1, 0, 0)]
     assert (made["node"], made["deleted"]) == ("node-1", [])
     verified = await shell("log", "verify", str(tmp_path / "backup"))
-    assert (verified.exit_code, "sound: 3 partitions" in verified.stdout) == (0, True)
+    assert (verified.exit_code, "sound: 4 partitions" in verified.stdout) == (0, True)
 
 
 async def test_a_restore_makes_a_directory_that_a_broker_serves(shell: Shell, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ async def test_a_group_goes_on_from_a_restored_directory(shell: Shell, tmp_path:
     assert [each["ledgers_crc32c"] is None for each in made["partitions"]] == [False, False]
     assert (await shell("restore", str(tmp_path / "backup"), str(tmp_path / "restored"))).exit_code == 0
     verified = await shell("log", "verify", str(tmp_path / "restored"))
-    assert (verified.exit_code, "sound: 3 partitions" in verified.stdout) == (0, True)
+    assert (verified.exit_code, "sound: 4 partitions" in verified.stdout) == (0, True)
     async with broker_on_loopback(RealDisk(), str(tmp_path / "restored")) as url:
         second = await Shell(url)("consume", "orders", "--group", "billing")
     assert (first.stdout, second.stdout) == ("a\n", "b\n")

@@ -175,7 +175,7 @@ async def test_a_topic_deleted_meanwhile_is_not_in_it(machine: Machine, autojump
             await producer.send_many([VALUE] * 20_000)
         done = await machine.back_up(client, progress=WhenItBegins(nursery, lambda: client.delete_topic("doomed")))
     assert done.deleted == ["doomed"]
-    assert machine.disk.list(f"{BACKUP}/logs") == ["__metadata", "orders"]
+    assert machine.disk.list(f"{BACKUP}/logs") == ["__metadata", "__schemas", "orders"]
     assert [each.topic for each in done.manifest.partitions] == ["orders"]
     await machine.restore()
     await check_sound(machine.disk, RESTORED)

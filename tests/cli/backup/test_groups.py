@@ -16,7 +16,7 @@ from goqueue.core.metadata.metadata import with_groups
 from goqueue.errors import IncompleteCopy, StorageError
 from goqueue.storage.backup.backup import MANIFEST
 from goqueue.storage.checkedjson import pack
-from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.recordlog import RecordLog
 from tests.cli.backup.backups import BACKUP, RESTORED, Machine, check_sound, contents
 from tests.storage.logs import mounted
 from tests.storage.oldregister import OLD_REGISTER, as_before_the_import, as_earlier_backup
@@ -285,7 +285,7 @@ async def test_a_backup_whose_metadata_were_rewritten_with_other_groups_is_not_r
 ) -> None:
     await acked_here_and_there(machine)
     async with mounted(machine.disk) as volume:
-        log, found = await MetadataLog.open(volume, f"{BACKUP}/logs/__metadata/0")
+        log, found = await RecordLog.open(volume, f"{BACKUP}/logs/__metadata/0")
         [snapshot] = found.records
         assert isinstance(snapshot, dict)
         await log.replace(with_groups(snapshot, GroupRegistry().snapshot()), 0)

@@ -80,3 +80,29 @@ async def test_a_damaged_list_of_topics_is_rebuilt(tmp_path: Path) -> None:
     assert "the list of topics and groups is sound" in again.stdout
     async with broker_on_loopback(RealDisk(), str(data)) as url, library.connect(url) as client:
         assert [message.value async for message in client.read("orders", end="latest")] == [b"kept"]
+
+
+async def test_a_damaged_schema_registry_is_recovered(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with broker_on_loopback(RealDisk(), str(data)) as url, library.connect(url) as client:
+        for title in ("first", "second"):
+            await client.register_schema("orders", f'{{"title":"{title}"}}')
+    assert (await command("recover", "schemas", "--data", data)).stdout.endswith("sound; nothing was changed\n")
+    log = data / "logs/__schemas/0" / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes().replace(b"second", b"secund", 1))
+    with pytest.raises(UnknownFormat, match="goqueue recover schemas"):
+        async with broker_on_loopback(RealDisk(), str(data)):
+            pytest.fail("it never started")
+    assert (await command("log", "verify", data)).exit_code == 1
+    dry = await command("recover", "schemas", "--data", data)
+    assert "orders   1            3" in dry.stdout
+    assert "are damaged" in dry.stdout
+    assert "nothing was changed; run `goqueue recover schemas --data" in dry.stdout
+    done = await command("recover", "schemas", "--data", data, "--write", "--ids-above", "70", "-o", "json")
+    fields = json.loads(done.stdout)
+    assert fields["subjects"] == [{"name": "orders", "versions": [1], "next_version": 3}]
+    assert (fields["next_id"], fields["is_written"], fields["softly_deleted"]) == (71, True, [])
+    assert (data / fields["set_aside"]).is_dir()
+    async with broker_on_loopback(RealDisk(), str(data)) as url, library.connect(url) as client:
+        again = await client.register_schema("orders", '{"title":"second"}')
+        assert (again.version, again.id) == (3, 71)

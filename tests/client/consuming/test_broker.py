@@ -216,13 +216,13 @@ def lose_first_answer(monkeypatch: pytest.MonkeyPatch, kind: type) -> list[Any]:
     """The first answer of a kind is lost with its connection; those that were, once it has happened."""
     post, lost = Link._post, list[Any]()
 
-    def post_and_lose(self: Link, request: Any, on_answer: OnAnswer) -> None:
+    def post_and_lose(self: Link, request: Any, on_answer: OnAnswer, *, at_once: bool = False) -> None:
         def hear(answer: Any) -> None:
             is_lost = isinstance(request, kind) and not lost
             lost.extend([answer] if is_lost else [])
             on_answer(ConnectionLost("the answer was lost") if is_lost else answer)
 
-        post(self, request, hear)
+        post(self, request, hear, at_once=at_once)
 
     monkeypatch.setattr(Link, "_post", post_and_lose)
     return lost

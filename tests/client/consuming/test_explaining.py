@@ -160,12 +160,12 @@ async def test_many_consumers_of_one_connection_ask_one_after_the_other(
     """What they settle meanwhile does not wait behind them for a place."""
     post, under_way = Link._post, list[int]([0])
 
-    def counted(self: Link, request: Any, on_answer: OnAnswer) -> None:
+    def counted(self: Link, request: Any, on_answer: OnAnswer, *, at_once: bool = False) -> None:
         def hear(answer: Any) -> None:
             under_way.append(under_way[-1] - isinstance(request, Why))
             on_answer(answer)
 
-        post(self, request, hear)
+        post(self, request, hear, at_once=at_once)
         under_way.append(under_way[-1] + isinstance(request, Why))
 
     async def wait_in_vain(client: goqueue.Client) -> None:

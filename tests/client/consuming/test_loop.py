@@ -82,6 +82,20 @@ async def test_without_extension_a_slow_body_loses_its_lease(autojump_clock: Moc
             await message.ack()
 
 
+async def test_while_a_loop_waits_for_the_next_message_the_one_before_is_not_at_work(
+    autojump_clock: MockClock,
+) -> None:
+    broker = FakeBroker()
+    broker.publish(b"a")
+    async with consuming(broker) as consumer:
+        message = await anext(consumer)
+        with trio.move_on_after(31):
+            await anext(consumer)
+        assert broker.said(Action.EXTEND) == []
+        with pytest.raises(goqueue.StaleReceipt):
+            await message.ack()
+
+
 async def test_extension_ends_at_its_limit(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consumerleases, "EXTENDED_SECONDS_MAX", 600.0)
     broker = FakeBroker()

@@ -38,9 +38,9 @@ def settles(monkeypatch: pytest.MonkeyPatch) -> list[Settle]:
             said.append(request)
         return await call(client, request, kind)  # type: ignore[arg-type]
 
-    def noting_posted(link: Link, request: Settle, on_answer: OnAnswer) -> None:
+    def noting_posted(link: Link, request: Settle, on_answer: OnAnswer, *, at_once: bool = False) -> None:
         said.append(request)
-        post(link, request, on_answer)
+        post(link, request, on_answer, at_once=at_once)
 
     monkeypatch.setattr(goqueue.Client, "call", noting)
     monkeypatch.setattr(Link, "post_settlement", noting_posted)

@@ -134,7 +134,7 @@ class FakeLink:
 
         self._broker.spawn(at_end_of_turn)
 
-    def post_settlement(self, request: wire.Settle, on_answer: OnAnswer) -> None:
+    def post_settlement(self, request: wire.Settle, on_answer: OnAnswer, *, at_once: bool = False) -> None:
         async def ask() -> None:
             with trio.CancelScope(shield=True):  # a connection outlives the cancellation of a block
                 try:

@@ -54,7 +54,7 @@ async def test_without_a_connection_they_begin_when_the_broker_knows_of_it(autoj
         await supply.take(1)
         await wait_all_tasks_blocked()
         broker.link = None
-        assert supply.take_now(1) == []
+        assert supply.take_now(1, trio.current_time()) == []
         [second] = await supply.take(1)
         assert second.offset == 1
         assert broker.said(Action.BEGIN)[-1].runs == (wire.DeliveryRun(1, 1, 1),)
@@ -93,7 +93,7 @@ class FullLink(FakeLink):
         self.room = trio.Event()
         self.is_full = False
 
-    def post_settlement(self, request: wire.Settle, on_answer: object) -> None:
+    def post_settlement(self, request: wire.Settle, on_answer: object, *, at_once: bool = False) -> None:
         self.is_full = True
 
     def hand_over(self) -> bool:

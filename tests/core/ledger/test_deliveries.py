@@ -1,8 +1,6 @@
 """Receipts and leases by example (G6, G7)."""
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any, TypeAlias
 
 import pytest
@@ -15,6 +13,7 @@ from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import SETTLED_REMEMBERED
 from goqueue.errors import StaleReceipt
 from tests.core.ledger.test_delivering import Desk, run
+from tests.steps import steps_of
 
 # Receipts
 
@@ -228,25 +227,6 @@ def test_deadlines_that_were_moved_a_thousand_times_are_not_kept() -> None:
     assert len(desk.ledger._state.deliveries.deadlines._heap) <= 2 * 2 + OUTDATED_MAX
 
 
-def steps_of(work: Callable[[], object]) -> int:
-    """How many instructions of Python a piece of work takes: the same on every machine."""
-    steps = 0
-
-    def count(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal steps
-        frame.f_trace_opcodes = True
-        steps += event == "opcode"
-        return count
-
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return steps
-
-
 def test_messages_extended_one_by_one_cost_the_same_however_many_there_are() -> None:
     """Each has a lease of its own then; it took as many looks as there are leases to find it."""
     desk = Desk()
@@ -283,6 +263,18 @@ def test_messages_extended_one_by_one_end_one_by_one_and_settle_together() -> No
     assert desk.ack(nonce, run(20, 22), run(198)) == (run(21),)
     desk.ack(nonce, run(0, 199))
     assert desk.counts() == {"ready_again": 110}
+
+
+def test_single_acks_that_are_decided_together_end_their_delivery_and_its_lease() -> None:
+    desk = Desk()
+    nonce = desk.receive(2)
+    entries = [desk.ledger.ack(desk.now, nonce, [run(offset)])[0] for offset in (1, 0)]
+    for entry in entries:
+        desk.write(entry)
+    assert desk.ledger.delivery(nonce) is None
+    assert desk.ledger.next_deadline() is None
+    assert desk.ledger.tick(desk.now + 100) == []
+    assert desk.ack(nonce, run(0, 1)) == ()
 
 
 def test_an_entry_that_does_not_fit_the_state_is_a_bug() -> None:

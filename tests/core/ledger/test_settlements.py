@@ -30,7 +30,11 @@ def settled_by(noted: list[tuple[Settlement, dict[int, int]]]) -> tuple[Settleme
     for number, (kind, numbers) in enumerate(noted):
         fresh = {offset: attempt for offset, attempt in numbers.items() if offset not in seen}
         seen |= fresh.keys()
-        settlements.note(kind, attempts(fresh, lost=bool(number % 2)))
+        if number % 3:
+            settlements.note(kind, attempts(fresh, lost=bool(number % 2)))
+        else:
+            for offset, attempt in fresh.items():
+                settlements.note_run(kind, AttemptRun(offset, offset, attempt))
         model[kind] |= {AttemptRun(offset, offset, attempt) for offset, attempt in fresh.items()}
     return settlements, model
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from goqueue.core.security.audit import DONE, Requester, line
 from goqueue.core.security.principals import ANONYMOUS
 from goqueue.core.security.rights import RULES, Permission, Resource, Right, authorise
-from goqueue.net.wire import delays, groups, letters, messages
+from goqueue.net.wire import delays, groups, letters, messages, schemas
 from goqueue.net.wire.kinds import ANSWERS, KIND_NAMES
 from tests.net import bodies
 from tests.net.strategies import any_request
@@ -80,6 +80,33 @@ def test_to_count_dead_letters_is_less_than_to_see_them() -> None:
     assert needs(letters.FindDecisions("orders", 0, 0, 1)) == [("read", "topic", "orders.dlq")]
 
 
+def test_a_schema_is_registered_by_right_of_its_subject_and_shows_what_it_refers_to() -> None:
+    reference = schemas.SchemaReference("customer.json", "customers", 1)
+    schema = schemas.SchemaBody("{}", references=(reference, reference._replace(version=2)))
+    asked = schemas.RegisterSchema("orders", schema)
+    assert needs(asked) == [("register", "subject", "orders"), ("read", "subject", "customers")]
+    for forced in (asked._replace(force=True), asked._replace(id=7), asked._replace(version=7)):
+        assert needs(forced)[:2] == [("alter", "subject", "orders"), ("register", "subject", "orders")]
+    assert needs(schemas.CheckSchema("orders", schema))[1:] == [("read", "subject", "customers")]
+
+
+def test_a_schema_that_is_named_by_its_id_needs_nothing() -> None:
+    assert needs(schemas.GetSchema("orders")) == [("read", "subject", "orders")]
+    assert needs(schemas.GetSchema("orders", id=7)) == needs(schemas.GetSchema(guid=UUID)) == []
+
+
+def test_the_settings_of_all_subjects_are_read_by_all_and_changed_by_those_who_may_alter_all() -> None:
+    assert needs(schemas.ReadSchemaSettings(None)) == []
+    assert needs(schemas.ReadSchemaSettings("orders")) == [("read", "subject", "orders")]
+    assert needs(schemas.ChangeSchemaSettings(None)) == [("alter", "subject", None)]
+
+
+def test_the_audit_says_that_a_check_was_skipped() -> None:
+    asked = schemas.RegisterSchema("orders", schemas.SchemaBody("{}"))
+    assert '"force"' not in line(REQUESTER, "register_schema", asked, DONE, lambda _: None)
+    assert '"force": true' in line(REQUESTER, "register_schema", asked._replace(force=True), DONE, lambda _: None)
+
+
 COMMIT = bodies.commit("g", None, 0, (groups.CommitPartition(UUID, 0, 5),))
 AUDITED = [
     messages.CreateTopic("orders", 1, {}),
@@ -99,6 +126,9 @@ AUDITED = [
     COMMIT,
     delays.CancelDelayed(UUID, 0, 5),
     delays.MoveDelayed(UUID, 0, 5, 1, None),
+    schemas.RegisterSchema("orders", schemas.SchemaBody("{}")),
+    schemas.DeleteSchema("orders"),
+    schemas.ChangeSchemaSettings(None, level="NONE"),
 ]
 DRY = [
     messages.RestorePartition("orders", 0, accept_loss=False),
@@ -140,4 +170,15 @@ def test_the_audit_shows_what_operators_change_and_not_how_messages_flow() -> No
         "count_delayed",
         "count_letters",
         "find_decisions",
+        "look_up_schema",
+        "get_schema",
+        "list_subjects",
+        "list_versions",
+        "list_schemas",
+        "find_uses",
+        "find_referrers",
+        "check_schema",
+        "read_schema_settings",
+        "count_schemas",
+        "fetch_registry",
     }

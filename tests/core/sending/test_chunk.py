@@ -13,7 +13,11 @@ headers = st.none() | st.dictionaries(st.text(max_size=5), st.binary(max_size=5)
 @st.composite
 def chunks(draw: st.DrawFn) -> Chunk:
     content = Content(
-        draw(st.integers(0, 2**50)), draw(headers), draw(st.integers(0, 4)), draw(st.none() | st.just(77))
+        draw(st.integers(0, 2**50)),
+        draw(headers),
+        draw(st.integers(0, 4)),
+        draw(st.none() | st.just(77)),
+        draw(st.none() | st.integers(0, 2**60)),
     )
     messages = draw(values)
     keys = draw(
@@ -52,6 +56,7 @@ def encoded_one_by_one(chunk: Chunk, first: int) -> bytes:
                 headers=own,
                 flags=Flag.TOMBSTONE if value is None else 0,
                 priority=chunk.content.priority if chunk.priorities is None else chunk.priorities[number],
+                due=chunk.content.due,
             )
         )
     return b"".join(records)

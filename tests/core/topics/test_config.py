@@ -57,6 +57,8 @@ def test_the_defaults_are_those_of_the_contract() -> None:
         "max_bytes": "unlimited",
         "max_messages": "unlimited",
         "overflow": "reject",
+        "schema_validation": "on",
+        "schema_value_bytes": 256 * 1024,
     }
 
 
@@ -105,6 +107,9 @@ def test_all_faults_are_told_at_once_unknown_names_with_the_nearest_known_one() 
         ("compression", "gzip"),
         ("min_acks", "some"),
         ("max_message_bytes", 0),
+        ("schema_validation", "maybe"),
+        ("schema_value_bytes", 0),
+        ("schema_value_bytes", 16 * 1024 * 1024 + 1),
         ("max_message_bytes", 16 * 1024 * 1024 + 1),
         ("max_messages", False),
         ("overflow", "drop"),

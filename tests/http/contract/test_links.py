@@ -13,11 +13,12 @@ from goqueue.http.routes.links import LINKS
 from goqueue.http.routing.route import RouteLink
 from tests.http.world import Answered, HttpClient, connected
 
-GIVEN: Mapping[str, Any] = {"topic": "orders", "group": "billing"}
+GIVEN: Mapping[str, Any] = {"topic": "orders", "group": "billing", "subject": "payments"}
 """What the parameters of the first request's path are, and of the second's where its link says nothing."""
 SECONDS_FROM_NOW = 3_600
 BODIES: Mapping[str, Any] = {
     "POST /topics": {"name": "orders", "partitions": 1},
+    "POST /subjects/{subject}/versions": {"schema": '{"type": "object"}', "schemaType": "JSON"},
     "PATCH /topics/{topic}": {"partitions": 2},
     "POST /topics/{topic}/messages": {"messages": [{"value": "v", "delay": SECONDS_FROM_NOW}]},
     "PATCH /groups/{group}": {"settings": {"max_deliveries": 5}, "force": True},

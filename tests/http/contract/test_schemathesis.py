@@ -17,7 +17,7 @@ from tests.process.brokers import broker_process
 from tests.process.children import ROOT
 
 CONFIG = Path(__file__).parent / "schemathesis.toml"
-EXAMPLES = 12
+EXAMPLES = 8
 """For each route and phase."""
 SEED, SEEDS_LONG = 7, 8
 

@@ -4,6 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from goqueue.core.offsetset import OffsetSet
 from goqueue.errors import UnknownMember
 from goqueue.http import gateway
 from goqueue.http.members.holding import DeliveryKey, HolderIndex, MemberHolding
@@ -60,13 +61,13 @@ class Session:
 async def test_the_rest_of_a_delivery_is_held_until_its_visibility_is_over(autojump_clock: MockClock) -> None:
     index: HolderIndex = {}
     holding = MemberHolding(index)
-    holding.add(KEY, {1, 2, 3, 4}, 400, until=10.0)
-    holding.settle(KEY, [1])
-    holding.settle(KEY, [1])
+    holding.add(KEY, OffsetSet([(1, 4)]), 400, until=10.0)
+    holding.settle(KEY, OffsetSet.of([1]))
+    holding.settle(KEY, OffsetSet.of([1]))
     assert holding.count == 3
-    holding.extend(KEY, [2], until=20.0)
+    holding.extend(KEY, OffsetSet.of([2]), until=20.0)
     assert holding.room(15.0, 10_000) == (3_997, 16 * 1024 * 1024 - 300)
-    holding.extend(KEY, [2, 3, 4], until=5.0)
+    holding.extend(KEY, OffsetSet([(2, 4)]), until=5.0)
     assert holding.room(15.0, 10_000)[0] == 4_000
     assert (bool(holding), index) == (False, {})
 

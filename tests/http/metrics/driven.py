@@ -9,7 +9,7 @@ import trio
 
 from goqueue.client.client import Client, connect
 from goqueue.environment import Environment
-from goqueue.errors import BatchRefused, InvalidMessage, StaleReceipt
+from goqueue.errors import BatchRefused, InvalidMessage, SchemaRefused, StaleReceipt
 from goqueue.http.ports import serving
 from goqueue.net.transport.origin import Address
 from goqueue.testing.clock import SimulatedClock
@@ -52,10 +52,19 @@ async def drive(client: Client) -> None:
     await client.create_topic("orders", 2, config={**SMALL, "retention_hours": 0.02})
     await client.create_topic("states", 1, config={**SMALL, "cleanup": "compact"})
     await client.create_topic("recent", 1, config={**SMALL, "max_messages": 5, "overflow": "drop_oldest"})
+    await _validate(client)
     await _publish(client)
     await _consume(client)
     await _delay(client)
     await _remove(client)
+
+
+async def _validate(client: Client) -> None:
+    await client.create_topic("typed", 1)
+    await client.register_schema("typed-value", {"type": "integer"})
+    for value in (b"1", b"x"):
+        with suppress(SchemaRefused):
+            await client.publish("typed", value)
 
 
 async def _publish(client: Client) -> None:

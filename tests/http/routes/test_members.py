@@ -1,5 +1,8 @@
 """Members of groups over HTTP: liveness, leases, credit, generations, streams."""
 
+from typing import Any
+
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -157,6 +160,28 @@ async def test_a_stream_reads_on_and_commits(autojump_clock: MockClock) -> None:
         outside = await ask(machine, "POST", "/groups/g/offsets", {"offsets": {"orders": {"0": 0}}})
         assert outside.status == 200, outside.body
         assert (await client.group("g")).partitions[0].committed == 0
+
+
+@pytest.mark.parametrize(
+    ("offsets", "words"),
+    [
+        ({"orders": {str(number): 1 for number in range(10_001)}}, "10,001 offsets; commit 10,000 at a time"),
+        ({f"t{number}": {"0": 1} for number in range(1_001)}, "offsets: "),
+        ({"orders": {"x": 1}}, "'x' is no partition"),
+        ({"orders": {"0": -1}}, "offsets.orders.0: "),
+        ({"orders": 1}, "offsets.orders: "),
+        (7, "offsets: "),
+    ],
+)
+async def test_a_commit_that_is_none_is_refused_as_a_whole(
+    offsets: Any, words: str, autojump_clock: MockClock
+) -> None:
+    async with world(1) as (_, _, http):
+        joined = await join(http, settings={"mode": "stream"})
+        commit = {"member_id": "m", "generation": joined["generation"], "offsets": offsets}
+        refused = await http.ask("POST", "/groups/g/offsets", commit)
+        assert (refused.status, refused.json()["code"]) == (400, "invalid_request"), refused.body
+        assert words in refused.json()["message"]
 
 
 async def test_a_stream_lets_go_of_a_partition_only_when_it_says_so(autojump_clock: MockClock) -> None:

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -43,6 +44,22 @@ async def test_each_form_of_a_value_is_stored_as_its_bytes(autojump_clock: MockC
         assert [each.key for each in messages] == [None, b"k", None, None, b"\x00\xff"]
         assert messages[3].priority is goqueue.Priority.HIGH
         assert messages[4].headers == {"a": b"1", "b": b"\x00"}
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
+async def test_whole_numbers_in_json_keep_all_their_digits(kind: str, autojump_clock: MockClock) -> None:
+    """A parser that rounds them would change what others sent, and nobody would know."""
+    messages = [{"value_json": {"wei": 10**21 + number}} for number in range(3)]
+    lines = "\n".join([*map(json.dumps, messages), '{"value": "x"}', "{"])
+    body = json.dumps({"messages": messages}) if kind == "application/json" else lines
+    async with goqueue.testing.machine() as machine, machine.client() as client:
+        await client.create_topic("orders", partitions=1)
+        await ask(machine, "POST", "/topics/orders/messages", body.encode(), content_type=kind)
+        assert [each.value for each in await read_all(client)][:3] == [
+            b'{"wei":1000000000000000000000}',
+            b'{"wei":1000000000000000000001}',
+            b'{"wei":1000000000000000000002}',
+        ]
 
 
 async def test_a_message_that_is_wrong_in_itself_is_refused_alone(autojump_clock: MockClock) -> None:
@@ -87,6 +104,22 @@ async def test_a_repeat_under_the_same_key_is_written_once(autojump_clock: MockC
         assert len(await read_all(client)) == 3
 
 
+async def test_a_repeat_of_many_messages_has_all_their_offsets(autojump_clock: MockClock) -> None:
+    """Beyond what one batch takes; the same id twice in a request is one message."""
+    async with goqueue.testing.machine() as machine, machine.client() as client:
+        await client.create_topic("orders", partitions=1)
+        body = {"messages": [{"value": str(number)} for number in range(2_500)]}
+        path = "/topics/orders/messages"
+        first = (await ask(machine, "POST", path, body, idempotency_key="K")).json()["results"]
+        again = (await ask(machine, "POST", path, body, idempotency_key="K")).json()["results"]
+        assert [each["offset"] for each in first] == list(range(2_500))
+        assert again == [{**each, "repeated": True} for each in first]
+        same = {"messages": [{"value": "x", "message_id": "one"} for _ in range(1_500)]}
+        results = (await ask(machine, "POST", path, same)).json()["results"]
+        assert {each["offset"] for each in results} == {2_500}
+        assert ["repeated" in each for each in results] == [False] + [True] * 1_499
+
+
 async def test_lines_are_published_as_they_come_and_each_failure_is_named(autojump_clock: MockClock) -> None:
     async with goqueue.testing.machine() as machine, machine.client() as client, connected(machine) as http:
         await client.create_topic("orders", partitions=1)
@@ -109,7 +142,8 @@ async def test_lines_are_published_as_they_come_and_each_failure_is_named(autoju
             body,
             {"content-type": "application/x-ndjson", "idempotency-key": "K"},
         )
-        assert again.status == 207
+        told = [json.loads(line) for line in again.body.splitlines()]
+        assert (again.status, sum(each["repeated"] for each in told)) == (207, 2_499)
         expected = [str(number).encode() for number in range(2_500) if number != 7]
         assert [each.value for each in await read_all(client)] == expected
 
@@ -172,3 +206,19 @@ async def test_nothing_is_waited_for_without_acks(autojump_clock: MockClock) -> 
         assert answer.json() == {"results": [{"partition": 0, "offset": None}]}
         await trio.sleep(1)
         assert [each.value for each in await read_all(client)] == [b"v"]
+
+
+async def test_messages_that_do_not_fit_their_schema_are_named_one_by_one(autojump_clock: MockClock) -> None:
+    schema = {"type": "object", "properties": {"price": {"type": "number"}}}
+    good, bad = {"value_json": {"price": 1}}, {"value_json": {"price": "a secret"}}
+    async with goqueue.testing.machine() as machine, machine.client() as client, connected(machine) as http:
+        await client.create_topic("orders", partitions=1)
+        await client.register_schema("orders-value", schema)
+        some = await http.ask("POST", "/topics/orders/messages", {"messages": [good, bad, good]})
+        assert some.status == 207
+        first, refused, last = some.json()["results"]
+        assert (first["offset"], last["offset"]) == (0, 1)
+        assert (refused["code"], refused["retryable"]) == ("schema_refused", False)
+        assert refused["message"] == '$.price: type "number"; subject orders-value, version 1'
+        none = await http.ask("POST", "/topics/orders/messages", {"messages": [bad, bad]})
+        assert none.status == 422

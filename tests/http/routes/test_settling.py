@@ -3,7 +3,7 @@
 import trio
 from trio.testing import MockClock
 
-from goqueue.http.routes.settling import DELIVERIES_AT_ONCE
+from goqueue.http.members.receipts import DELIVERIES_AT_ONCE
 from tests.http.members.world import join, poll, receipts, settle, values, world
 from tests.http.world import connected
 

@@ -24,6 +24,21 @@ async def test_a_topic_is_created_shown_changed_and_deleted(autojump_clock: Mock
         assert gone.json()["request_id"] == gone.headers["request-id"]
 
 
+async def test_a_change_that_is_refused_changes_nothing(autojump_clock: MockClock) -> None:
+    async with goqueue.testing.machine() as machine, connected(machine) as client:
+        await client.ask("POST", "/topics", {"name": "orders", "partitions": 2})
+        before = (await client.ask("GET", "/topics/orders")).json()
+        for body in (
+            {"config": {"max_message_bytes": 60_000}, "partitions": 1},
+            {"config": {"max_message_bytes": "many"}, "partitions": 3},
+        ):
+            refused = await client.ask("PATCH", "/topics/orders", body)
+            assert (refused.status, refused.json()["code"]) == (400, "invalid_config"), refused.body
+            assert (await client.ask("GET", "/topics/orders")).json() == before
+        gone = await client.ask("PATCH", "/topics/gone", {"partitions": 3})
+        assert (gone.status, gone.json()["code"]) == (404, "unknown_topic")
+
+
 async def test_a_repeat_with_the_same_key_is_answered_as_the_first_was(autojump_clock: MockClock) -> None:
     async with goqueue.testing.machine() as machine:
         first = await ask(machine, "POST", "/topics", {"name": "orders"}, idempotency_key="k")
@@ -52,6 +67,7 @@ async def test_what_is_wrong_is_named(autojump_clock: MockClock) -> None:
             ({}, "name is missing"),
             (b"{", "not JSON"),
             ([], "object"),
+            ({"name": "orders", "config": {str(number): 1 for number in range(1_000)}}, "at most 100"),
         ]:
             refused = await client.ask("POST", "/topics", body)
             assert (refused.status, refused.json()["code"]) == (400, "invalid_request"), refused.body

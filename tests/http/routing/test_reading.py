@@ -25,6 +25,8 @@ class Asked(Model):
     count: Annotated[int, Field(ge=0, le=10)] = 1
     seconds: Annotated[float, Field(ge=0, le=60)] = 0.0
     is_dry: bool = False
+    names: Annotated[str, Field(min_length=1)] | list[str] = "a"
+    settings: dict[str, str | int | None] = {}  # noqa: RUF012  # only read
 
 
 def head(*headers: tuple[bytes, bytes]) -> Head:
@@ -43,6 +45,10 @@ def head(*headers: tuple[bytes, bytes]) -> Head:
         ({"name": "a", "count": 11}, "count: "),
         ({"name": "a", "is_dry": "true"}, "is_dry: "),
         ({"name": "a", "seconds": "1"}, "seconds: "),
+        ({"name": "a", "names": 7}, "names: input should be a valid string, or input should be a valid list"),
+        ({"name": "a", "names": ["b", 7]}, "names: input should be a valid string; names.1: input should be"),
+        ({"name": "a", "settings": {"x": []}}, "settings.x: input should be a valid string, or input should be"),
+        ({f"x{number}": 1 for number in range(101)}, "there are 101 fields"),
         ([], "the body is an object, not list"),
         (None, "the body is an object, not NoneType"),
     ],

@@ -120,6 +120,68 @@ def test_any_path_finds_a_route_or_is_refused(path: str) -> None:
     assert len(values) == route.path.count("{")
 
 
+# The registry's second root
+
+REGISTRY = RouteTable(
+    [
+        route("GET", "/", of_registry=True),
+        route("GET", "/topics"),
+        route("GET", "/subjects/{subject}", of_registry=True),
+        route("GET", "/schemas", of_registry=True),
+        route("GET", "/schemas/ids/{id}", of_registry=True),
+        route("GET", "/schemas/stats"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/", "/"),
+        ("/schemas/", "/"),
+        ("/subjects/a%2Fb", "/subjects/{subject}"),
+        ("/schemas/subjects/a%2Fb", "/subjects/{subject}"),
+        ("/schemas", "/schemas"),
+        ("/schemas/schemas", "/schemas"),
+        ("/schemas/ids/1", "/schemas/ids/{id}"),
+        ("/schemas/schemas/ids/1", "/schemas/ids/{id}"),
+        ("/v1/schemas/stats", "/schemas/stats"),
+    ],
+)
+def test_the_registry_is_whole_at_the_root_and_beneath_schemas(path: str, found: str) -> None:
+    assert REGISTRY.find("GET", path)[0].path == found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/subjects/a",
+        "/v1/schemas/ids/1",
+        "/v1/schemas/subjects/a",
+        "/schemas/v1/subjects/a",
+        "/schemas/topics",
+        "/schemas/schemas/schemas/ids/1",
+        "/subjects/",
+        "/schemas/subjects/",
+    ],
+)
+def test_the_registry_has_no_version_and_nothing_else_has_a_second_root(path: str) -> None:
+    with pytest.raises(NotFound):
+        REGISTRY.find("GET", path)
+
+
+def test_who_asks_beneath_the_registry_is_a_client_of_it() -> None:
+    for path in ("/", "/subjects", "/subjects/", "/subjects/a/b/c/d", "/schemas/nothing", "/associations/x"):
+        assert REGISTRY.is_of_registry(path), path
+    for path in ("", "/topics", "/subject", "/v1/subjects", "/nothing/subjects"):
+        assert not REGISTRY.is_of_registry(path), path
+
+
+def test_a_method_that_the_registry_does_not_have_is_no_unknown_path() -> None:
+    with pytest.raises(MethodNotAllowed):
+        REGISTRY.find("POST", "/schemas/subjects/a")
+
+
 # Queries
 
 
@@ -128,6 +190,10 @@ def test_a_query_is_names_and_values() -> None:
     assert parameters("a=1&b=x+y%2B&c=&d") == {"a": "1", "b": "x y+", "c": "", "d": ""}
     assert parameters("&&a=1&") == {"a": "1"}
     assert parameters("a=b=c") == {"a": "b=c"}
+
+
+def test_a_parameter_that_is_a_list_may_be_given_more_than_once() -> None:
+    assert parameters("a=1&b=2&a=x+y", ("a",)) == {"a": ["1", "x y"], "b": "2"}
 
 
 @pytest.mark.parametrize("query", ["a=1&a=1", "a=1&%61=2", "=1", "a=%", "a=%ff", "&".join(map(str, range(200)))])

@@ -8,7 +8,7 @@ from http import HTTPStatus
 import pytest
 
 import goqueue
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, SchemaConflict, UnknownSubject
 from goqueue.http.server.errors import STATUS, STAYS_INSIDE, HttpError, status_of
 
 
@@ -41,7 +41,9 @@ def test_no_table_has_a_code_that_nobody_raises(all_classes: list[type[GoQueueEr
 
 def test_every_status_is_one_of_http_and_an_error(all_classes: list[type[GoQueueError]]) -> None:
     for each in all_classes:
-        status = status_of(each.__new__(each))
+        error = each.__new__(each)
+        GoQueueError.__init__(error, "")
+        status = status_of(error)
         assert HTTPStatus(status).value // 100 in (4, 5)
 
 
@@ -50,3 +52,15 @@ def test_what_may_be_repeated_is_no_fault_of_the_request(all_classes: list[type[
     repeatable = {408, 429, 500, 503, 504, 507}
     faults = {each.code: STATUS.get(each.code) for each in all_classes if each.retryable and each.code in STATUS}
     assert {code for code, status in faults.items() if status not in repeatable} <= {"corrupt_message"}
+
+
+@pytest.mark.parametrize(
+    ("error_code", "status"),
+    [(40401, 404), (40407, 404), (409, 409), (40901, 409), (42201, 422), (422, 422), (404, 404), (50001, 422)],
+)
+def test_the_status_of_a_refusal_of_the_registry_is_in_its_number(error_code: int, status: int) -> None:
+    assert status_of(SchemaConflict("no", error_code=error_code)) == status
+
+
+def test_a_refusal_of_the_registry_without_a_number_has_the_status_of_its_code() -> None:
+    assert (status_of(UnknownSubject("no")), status_of(SchemaConflict("no"))) == (404, 422)

@@ -377,3 +377,15 @@ def test_asking_before_the_welcome_is_refused() -> None:
 def test_every_state_can_close_and_only_open_ones_lead_elsewhere() -> None:
     assert {state for state, step in TRANSITIONS if step is Step.CLOSE} == set(SessionState)
     assert [step for state, step in TRANSITIONS if state is SessionState.CLOSED] == [Step.CLOSE]
+
+
+def test_a_lone_request_is_given_to_its_caller_and_a_large_one_goes_in_parts() -> None:
+    client, server = joined(SMALL, SMALL)
+    correlation, frame = client.ask(Stats(), is_lone=True)
+    assert frame is not None
+    assert client.next_frame() is None
+    assert server.receive(frame) == RequestReceived(correlation, Stats())
+    large = Purge("t" * 255)
+    correlation, frame = client.ask(large, is_lone=True)
+    assert frame is None
+    assert take_all(client, server) == [RequestReceived(correlation, large)]

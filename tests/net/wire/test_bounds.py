@@ -16,6 +16,7 @@ from goqueue.net.wire.groups import AlterGroup, CommitOffsets, CommitPartition, 
 from goqueue.net.wire.kinds import ANSWERS, KINDS
 from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.messages import DescribeTopics, Produce, ProduceBatch
+from goqueue.net.wire.schemas import SCHEMA_SIZE_MAX, LookUpSchema, SchemaBody
 from tests.net import bodies
 from tests.net.strategies import any_request
 
@@ -44,7 +45,7 @@ def lowest(annotation: Any) -> Any:
         return base() if not limit.smallest else bytes(limit.smallest)
     if isinstance(limit, Count):
         return {} if get_origin(base) is dict else ()
-    return False
+    return smallest(annotation) if hasattr(annotation, "_fields") else False
 
 
 def limit_of(annotation: Any) -> tuple[Any, Any]:
@@ -74,12 +75,8 @@ def values_around(base: Any, limit: Any) -> Iterator[tuple[Any, Any]]:
         pairs = {str(number): None for number in range(limit.most + 1)}
         yield dict(list(pairs.items())[: limit.most]), pairs
     elif isinstance(limit, Count):
-        item = lowest_item(get_args(base)[0])
+        item = lowest(get_args(base)[0])
         yield (item,) * limit.most, (item,) * (limit.most + 1)
-
-
-def lowest_item(annotation: Any) -> Any:
-    return smallest(annotation) if hasattr(annotation, "_fields") else lowest(annotation)
 
 
 def test_every_bound_of_every_request_holds_at_its_edge() -> None:
@@ -132,6 +129,7 @@ BATCH = ProduceBatch(bytes(16), 1, 2, 3, 4, 5, 0, 1, b"body")
         DescribeTopics(("lone surrogate \ud800",)),
         AlterGroup("g", {"list": [1]}),  # type: ignore[dict-item]
         AlterGroup("g", {"large": bytes(SCALAR_SIZE_MAX + 1)}),
+        AlterGroup("g", {"large": "x" * (SCALAR_SIZE_MAX + 1)}),
         AlterGroup("g", {"odd": object()}),  # type: ignore[dict-item]
         AlterGroup("g", {"vast": 2**64}),
     ],
@@ -139,6 +137,13 @@ BATCH = ProduceBatch(bytes(16), 1, 2, 3, 4, 5, 0, 1, b"body")
 def test_what_lies_inside_is_held_to_its_bounds_too(request_: Any) -> None:
     with pytest.raises(ProtocolError):
         check_bounds(request_, LIMITS)
+
+
+def test_the_text_of_a_schema_may_be_larger_than_one_in_a_map() -> None:
+    large = LookUpSchema("orders", SchemaBody("x" * SCHEMA_SIZE_MAX))
+    assert check_bounds(large, LIMITS) == large
+    with pytest.raises(ProtocolError, match=r"LookUpSchema\.schema"):
+        check_bounds(LookUpSchema("orders", SchemaBody("x" * (SCHEMA_SIZE_MAX + 1))), LIMITS)
 
 
 def test_all_lists_of_a_request_together_are_bounded() -> None:

@@ -46,7 +46,7 @@ FOUND_FROM = {
     "passes-what-was-nacked": 16,
     "promises-partitions-twice": 0,
     "refuses-repeated-acks": 5,
-    "remembers-only-acks": 189,
+    "remembers-only-acks": 250,
     "removes-before-acks-are-durable": 41,
     "removes-one-segment-too-many": 24,
     "skips-what-is-damaged": 271,

@@ -14,7 +14,7 @@ from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.metadata.metadata import group_record
 from goqueue.core.topics.metadata import Metadata
 from goqueue.errors import DiskFull, UnknownFormat
-from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.recordlog import RecordLog
 from goqueue.storage.directory.storedmetadata import StoredMetadata
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.dump import FileKind, kind_of
@@ -50,7 +50,7 @@ async def names_on(disk: SimulatedDisk) -> tuple[list[str], list[str]]:
 
 async def of_an_earlier_version(volume: Volume, entries: list[RegistryEntry] | None = None) -> None:
     """A topic in the list, and groups in a register of their own."""
-    log, _ = await MetadataLog.open(volume, LIST)
+    log, _ = await RecordLog.open(volume, LIST)
     await log.append([ORDERS], NOW)
     await log.close()
     await write_old_register(volume, entries_of("billing", "audit") if entries is None else entries)

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from goqueue.config import HOUR, LogConfig
 from goqueue.core.records.batch import Producer
 from goqueue.core.topics.metadata import Metadata, MetadataRecord
-from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.recordlog import RecordLog
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume
@@ -143,7 +143,7 @@ async def test_logs_at_rest_share_a_bounded_number_of_descriptors(autojump_clock
 async def test_a_list_of_topics_that_changes_for_ever_stays_small(volume: Volume, disk: SimulatedDisk) -> None:
     """What it says is a snapshot and the changes since; what it was goes, a segment at a time."""
     metadata, written = Metadata(), 0
-    log, _ = await MetadataLog.open(volume, DIRECTORY)
+    log, _ = await RecordLog.open(volume, DIRECTORY)
 
     async def change(record: MetadataRecord) -> None:
         nonlocal written
@@ -163,7 +163,7 @@ async def test_a_list_of_topics_that_changes_for_ever_stays_small(volume: Volume
     assert max(sizes) < 2.5 * SEGMENT_BYTES
     assert written > 2 * SEGMENT_BYTES
     await log.close()
-    log, found = await MetadataLog.open(volume, DIRECTORY)
+    log, found = await RecordLog.open(volume, DIRECTORY)
     assert len(found.records) < CHANGES / 3
     await log.close()
 

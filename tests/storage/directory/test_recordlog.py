@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from goqueue.core.metadata.metadata import BrokerMetadata, group_record
 from goqueue.core.topics.metadata import Metadata, MetadataRecord
 from goqueue.errors import DiskFull, UnknownFormat
-from goqueue.storage.directory.metadatalog import PART_BYTES, MetadataLog
+from goqueue.storage.directory.recordlog import PART_BYTES, RecordLog
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.journals.crashes import crashes_of, leave_room
@@ -25,7 +25,7 @@ def topic(name: str, number: int) -> MetadataRecord:
 
 async def records_on(disk: SimulatedDisk) -> list[object]:
     async with mounted(disk) as volume:
-        log, found = await MetadataLog.open(volume, LIST)
+        log, found = await RecordLog.open(volume, LIST)
         log.abandon()
         return found.records
 
@@ -34,7 +34,7 @@ async def test_what_was_committed_is_there_after_a_power_cut(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """G1: records that are written together stay together."""
-    log, _ = await MetadataLog.open(volume, LIST)
+    log, _ = await RecordLog.open(volume, LIST)
     first, pair = topic("orders", 1), [topic("bills", 2), *map(group_record, entries_of("billing"))]
     await log.append([first], NOW)
     await log.commit()
@@ -48,7 +48,7 @@ async def test_what_was_committed_is_there_after_a_power_cut(
 async def test_on_a_full_disk_nothing_has_changed_and_it_works_again_once_there_is_room(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
-    log, _ = await MetadataLog.open(volume, LIST)
+    log, _ = await RecordLog.open(volume, LIST)
     await log.append([topic("orders", 1)], NOW)
     leave_room(disk, 10)
     with pytest.raises(DiskFull):
@@ -66,7 +66,7 @@ async def test_a_damaged_end_is_recognised_once_it_was_claimed(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock, damage: str
 ) -> None:
     """G13: it stops the start with the command that helps, again and again, and nothing is dropped silently."""
-    log, _ = await MetadataLog.open(volume, LIST)
+    log, _ = await RecordLog.open(volume, LIST)
     await log.append([topic("orders", 1)], NOW)
     await log.append([group_record(entry) for entry in entries_of("billing")], NOW)
     await log.commit()
@@ -79,20 +79,20 @@ async def test_a_damaged_end_is_recognised_once_it_was_claimed(
     for _ in range(2):
         async with mounted(disk) as again:
             with pytest.raises(UnknownFormat, match=r"groups is damaged.*`goqueue recover topics --data /data`"):
-                await MetadataLog.open(again, LIST)
+                await RecordLog.open(again, LIST)
 
 
 async def test_a_torn_end_was_promised_to_nobody_and_is_cut(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
-    log, _ = await MetadataLog.open(volume, LIST)
+    log, _ = await RecordLog.open(volume, LIST)
     await log.append([topic("orders", 1)], NOW)
     await log.commit()
     await log.append([topic("bills", 2)], NOW)
     disk = disk.kill()
     disk.cut(SEGMENT, disk.size(SEGMENT) - 40)
     async with mounted(disk) as again:
-        log, found = await MetadataLog.open(again, LIST)
+        log, found = await RecordLog.open(again, LIST)
         assert (found.records, found.torn > 0) == ([topic("orders", 1)], True)
         assert "torn tail" in found.reports[0]
         await log.close()
@@ -101,7 +101,7 @@ async def test_a_torn_end_was_promised_to_nobody_and_is_cut(
 async def test_a_snapshot_of_any_size_is_one_record(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
-    log, _ = await MetadataLog.open(volume, LIST)
+    log, _ = await RecordLog.open(volume, LIST)
     await log.append([topic("orders", 1)], NOW)
     await log.replace(LARGE, NOW)
     await log.append([topic("bills", 2)], NOW)
@@ -113,7 +113,7 @@ async def test_a_large_snapshot_that_a_crash_cut_short_counts_for_nothing(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """The records before it are there."""
-    log, _ = await MetadataLog.open(volume, LIST)
+    log, _ = await RecordLog.open(volume, LIST)
     await log.append([topic("orders", 1)], NOW)
     await log.commit()
     before = await _segments(disk)

@@ -1,0 +1,1 @@
+"""The owner of the schema registry, and what it shows to others."""

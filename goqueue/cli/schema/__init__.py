@@ -1,0 +1,1 @@
+"""`goqueue schema`: registers, shows, compares and deletes schemas."""

@@ -1,0 +1,1 @@
+"""Whether a schema reads what another one wrote."""

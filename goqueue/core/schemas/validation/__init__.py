@@ -1,0 +1,1 @@
+"""Whether a message fits the schemas of its topic."""
