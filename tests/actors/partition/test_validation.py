@@ -243,7 +243,7 @@ async def test_a_message_whose_id_was_published_is_told_as_such_whatever_its_sch
     async with staged(None) as (stage, [ref]):
         await ref.call(batch(b"x", headers={MESSAGE_ID_HEADER: b"one"}))
         stage.schemas.in_force = NUMBERS
-        both = batch(b"y").body + encode_record(1, 1, b"x", headers={MESSAGE_ID_HEADER: b"one"})
+        both = bytes(batch(b"y").body) + encode_record(1, 1, b"x", headers={MESSAGE_ID_HEADER: b"one"})
         with pytest.raises(BatchRefused) as caught:
             await ref.call(Produce(both, 2, acks=Acks.LEADER))
         assert [(bad.index, bad.error.code) for bad in caught.value.records] == [
