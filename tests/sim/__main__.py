@@ -20,6 +20,8 @@ from tests.sim.groups.lanebugs import PLANTED_AMONG_LANES
 from tests.sim.groups.world import GroupWorld
 from tests.sim.http.bugs import PLANTED_OVER_HTTP
 from tests.sim.http.world import HttpWorld
+from tests.sim.schemas.bugs import PLANTED_AMONG_SCHEMAS
+from tests.sim.schemas.world import SchemaWorld
 from tests.sim.shrinking import shrunk
 from tests.sim.streams.bugs import PLANTED_AMONG_STREAMS
 from tests.sim.workers.bugs import PLANTED_AMONG_WORKERS
@@ -32,6 +34,7 @@ WORLDS: dict[str, type[World] | type[ClientWorld]] = {
     "delays": DelayWorld,
     "workers": WorkerWorld,
     "http": HttpWorld,
+    "schemas": SchemaWorld,
 }
 BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "partitions": PLANTED,
@@ -40,6 +43,7 @@ BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "groups": {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_LANES, **PLANTED_AMONG_STREAMS},
     "workers": PLANTED_AMONG_WORKERS,
     "http": PLANTED_OVER_HTTP,
+    "schemas": PLANTED_AMONG_SCHEMAS,
 }
 
 

@@ -25,7 +25,7 @@ from goqueue.core.records.batch import Attribute, Producer, compress
 from goqueue.core.records.record import MESSAGE_ID_HEADER, encode_record
 from goqueue.core.schemas.validation.topicschemas import TopicSchemas
 from goqueue.core.topics.config import TopicConfig
-from goqueue.errors import BatchRefused, SchemaRefused
+from goqueue.errors import BatchRefused, DuplicateMessage, SchemaRefused
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
@@ -157,6 +157,31 @@ async def test_the_schemas_in_force_are_asked_for_at_each_batch(autojump_clock: 
         await ref.call(batch(b'"x"'))
         stage.schemas.in_force = None
         await ref.call(batch(b"x"))
+
+
+async def test_a_repeat_is_answered_though_the_schema_is_another_one_by_now(autojump_clock: MockClock) -> None:
+    """G11: it was accepted, and its answer was lost."""
+    async with staged() as (stage, [ref]):
+        sent = replace(batch(b"1", b"2", acks=Acks.ALL), producer=Producer(7, 0, 0))
+        first = await ref.call(sent)
+        stage.schemas.in_force = TEXTS
+        again = await ref.call(sent)
+        assert again.base_offset == first.base_offset
+        with pytest.raises(BatchRefused):
+            await ref.call(replace(sent, producer=Producer(7, 0, 2)))
+        await ref.call(replace(batch(b'"x"'), producer=Producer(7, 0, 2)))
+
+
+async def test_a_message_with_an_id_is_not_refused_when_it_was_accepted_before(autojump_clock: MockClock) -> None:
+    async with staged() as (stage, [ref]):
+        sent = batch(b"1", headers={MESSAGE_ID_HEADER: b"bill 7"}, acks=Acks.ALL)
+        first = await ref.call(sent)
+        stage.schemas.in_force = TEXTS
+        with pytest.raises(BatchRefused) as repeated:
+            await ref.call(sent)
+        [bad] = repeated.value.records
+        assert isinstance(bad.error, DuplicateMessage)
+        assert bad.error.offset == first.base_offset
 
 
 async def test_off_holds_messages_to_nothing(autojump_clock: MockClock) -> None:

@@ -11,9 +11,10 @@ from trio.testing import MockClock
 from goqueue.actors.registry.board import SchemaBoard
 from goqueue.actors.registry.registry import Registry
 from goqueue.actors.registry.requests import ChangeSettings, Delete, Register, Registered
-from goqueue.actors.runtime.child import ChildSpec
+from goqueue.actors.runtime.child import ChildSpec, supervised
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
+from goqueue.actors.runtime.supervisor import Supervisor
 from goqueue.core.schemas.changing import SettingsChange
 from goqueue.core.schemas.comparing import Rules
 from goqueue.core.schemas.findings import Finding
@@ -33,6 +34,8 @@ class PlainRules:
     clock: MockClock | None = None
     steps: int = 1
     step_seconds: float = 0.0
+    fatal: str = " "
+    """A text that ends so makes the check crash."""
     checked: list[str] = field(default_factory=list)
     compared: list[tuple[str, str]] = field(default_factory=list)
 
@@ -41,6 +44,7 @@ class PlainRules:
 
     def checking(self, resolved: ResolvedSchema) -> Generator[None, None, None]:
         self.checked.append(resolved.text)
+        assert not resolved.text.endswith(self.fatal), "a bug"
         yield from self._work()
         if json.loads(resolved.text).get("title") == "bad":
             raise invalid("#/title is bad; correct it")
@@ -79,9 +83,13 @@ class Stage:
 
 
 @asynccontextmanager
-async def registry_on(disk: SimulatedDisk, rules: PlainRules | None = None) -> AsyncIterator[Stage]:
+async def registry_on(
+    disk: SimulatedDisk, rules: PlainRules | None = None, *, restarts: bool = False
+) -> AsyncIterator[Stage]:
+    """With `restarts` it has a supervisor, which starts it again after a crash."""
     board = SchemaBoard((rules or PlainRules()).rules())
     async with mounted(disk) as volume:
         spec = ChildSpec("registry", lambda: Registry(volume, "/data", SimulatedClock(), board))
-        async with running(spec) as ref:
-            yield Stage(ref, board)
+        root = supervised("root", lambda: Supervisor([spec])) if restarts else spec
+        async with running(root):
+            yield Stage(spec.ref, board)

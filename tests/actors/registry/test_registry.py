@@ -6,10 +6,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from goqueue.actors.registry.requests import Registered
 from goqueue.core.schemas.schema import Reference
-from goqueue.errors import IncompatibleSchema, InvalidSchema, RegistryError, Unavailable
+from goqueue.errors import ActorDied, DiskFull, IncompatibleSchema, InvalidSchema, RegistryError, Unavailable
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.registry.stage import PlainRules, Stage, registry_on
+from tests.storage.journals.crashes import leave_room
 
 STRING, NUMBER = '{"type":"string"}', '{"type":"number"}'
 OTHER = '{"type":"string","title":"other"}'
@@ -168,3 +170,81 @@ async def test_a_referenced_version_stays(disk: SimulatedDisk, autojump_clock: M
         with pytest.raises(RegistryError) as refused:
             await stage.delete("address", 1)
         assert refused.value.error_code == 42206
+
+
+async def test_many_who_register_the_same_schema_at_once_get_one_version(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with registry_on(disk) as stage:
+        made = list[Registered]()
+
+        async def register(subject: str) -> None:
+            made.append(await stage.register(subject, STRING))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(40):
+                nursery.start_soon(register, f"s{number % 2}")
+        assert sum(each.is_new for each in made) == 2
+        assert {each.version.id for each in made} == {1}
+        assert stage.versions("s0") == stage.versions("s1") == [(1, 1)]
+
+
+async def test_a_snapshot_is_written_while_changes_go_on(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """Beyond 1 MiB the log becomes a snapshot; no change is lost by it."""
+    rules = PlainRules()
+    async with registry_on(disk, rules) as stage:
+        await stage.set(level="NONE")
+        async with trio.open_nursery() as nursery:
+            for number in range(12):
+                text = f'{{"title":"{str(number) * 200_000}"}}'
+                nursery.start_soon(stage.register, f"s{number}", text)
+                nursery.start_soon(stage.register, f"t{number}", STRING)
+        before = stage.board.registry.snapshot()
+    assert disk.list("/data/logs/__schemas/0")[0] != f"{0:020d}.log", "the first segment is gone"
+    async with registry_on(disk) as stage:
+        assert stage.board.registry.snapshot() == before
+        assert len(list(stage.board.registry)) == 24
+
+
+async def test_a_full_disk_refuses_a_change_and_the_next_one_succeeds(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with registry_on(disk) as stage:
+        await stage.register("orders", STRING)
+        leave_room(disk, 10)
+        with pytest.raises(DiskFull):
+            await stage.register("orders", OTHER)
+        with pytest.raises(DiskFull):
+            await stage.delete("orders", 1)
+        assert stage.versions("orders") == [(1, 1)]
+        leave_room(disk, 1_000_000)
+        assert (await stage.register("orders", OTHER)).version.version == 2
+
+
+async def test_a_rule_that_fails_ends_one_life_of_the_owner_and_the_next_has_all_that_was_answered(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """A bug in a rule is a crash: its caller hears of it, and nothing that was answered is lost."""
+    rules = PlainRules()
+    async with registry_on(disk, rules, restarts=True) as stage:
+        await stage.register("orders", STRING)
+        with pytest.raises(ActorDied):
+            await stage.register("orders", '{"title":7,"type":"string","is":"no text"} ' + rules.fatal)
+        assert stage.versions("orders") == [(1, 1)]
+        again = await stage.register("orders", OTHER)
+        assert (again.version.version, again.version.id) == (2, 2)
+        assert stage.versions("orders") == [(1, 1), (2, 2)]
+
+
+async def test_who_gave_up_is_not_registered_for(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    rules = PlainRules(autojump_clock, step_seconds=0.001, steps=500)
+    async with registry_on(disk, rules) as stage:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stage.register, "orders", STRING)
+            while not rules.checked:
+                await trio.lowlevel.checkpoint()
+            with trio.move_on_after(0.05):
+                await stage.register("bills", OTHER)
+        await stage.set("last", level="NONE")
+        assert stage.versions("orders") == [(1, 1)]
+        assert stage.versions("bills") == []
