@@ -248,20 +248,6 @@ async def test_other_partitions_go_on_while_a_large_batch_is_judged() -> None:
     assert answered == ["small", "large"]
 
 
-async def test_a_repeat_is_answered_though_the_schema_is_another_one_by_now(autojump_clock: MockClock) -> None:
-    """G11: its producer has lost the answer, and the message is there."""
-    async with staged(None) as (stage, [ref]):
-        first, second = (replace(batch(b"x", b"y"), producer=Producer(7, 0, sequence)) for sequence in (0, 2))
-        assert (await ref.call(first)).base_offset == 0
-        stage.schemas.in_force = NUMBERS
-        assert (await ref.call(first)).base_offset == 0
-        with pytest.raises(BatchRefused):
-            await ref.call(second)
-        good = replace(batch(b"1", b"2"), producer=second.producer)
-        assert (await ref.call(good)).base_offset == 2, "what was refused has used no sequence"
-        assert (await ref.call(good)).base_offset == 2
-
-
 async def test_a_message_whose_id_was_published_is_told_as_such_whatever_its_schema_is_by_now(
     autojump_clock: MockClock,
 ) -> None:
