@@ -34,8 +34,8 @@ SCHEMA_BYTES_MAX = 16 * 1024 * 1024
     "--schema",
     type=SchemaChoice(),
     metavar="FILE|registry[:SUBJECT[:VERSION]]",
-    help="A JSON Schema: its properties become typed columns. A file's, or a version's of the broker's registry, by "
-    "default the newest of TOPIC-value. Without it rows are messages as they are.",
+    help="A JSON Schema: its properties become typed columns. A file's, or a version's of the broker's registry: "
+    "by default the newest of TOPIC-value. Without it rows are messages as they are.",
 )
 @click.option(
     "--checkpoint", metavar="DIR", help="Where the ingest keeps how far it is.  [default: PATH_checkpoint]"

@@ -16,7 +16,7 @@ class RegistryChoice(NamedTuple):
     version: int | str
 
 
-class SchemaChoice(click.ParamType):
+class SchemaChoice(click.ParamType[Any]):
     """An open file, or a version of the registry. A file that is named like one is ./registry."""
 
     name = "schema"

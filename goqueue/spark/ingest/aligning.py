@@ -1,7 +1,7 @@
 """Values with the types of one schema as those of another, by name.
 
-What the other lacks is left out, and what it has beside is null. A whole number becomes a number; every other change
-of a type is a misfit.
+What the other lacks is left out, and what it has beside is null. A whole number becomes a number; every other
+change of a type is a misfit.
 """
 
 from collections.abc import Iterator

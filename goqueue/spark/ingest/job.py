@@ -163,12 +163,12 @@ class _Run:
         self._watch = watch
         self._checkpoint = QueryCheckpoint(spark, table.files.whole(work.checkpoint or table.path + CHECKPOINT))
         self._found = _found(work)
-        self._schema = work.schema if self._found is None else self._found.document()
+        self._schema: Any = work.schema if self._found is None else self._found.document()
         self._rows = self._rows_read()
         self._columns = self._rows.columns
         self._failure: BaseException | None = None
         self._summary = IngestSummary(table.path, table.quarantine, self._checkpoint.path)
-        self._summary.schema = self._found and self._found.about()
+        self._summary.schema = None if self._found is None else self._found.about()
 
     def _rows_read(self) -> TableRows:
         ending = f"e{uuid4().hex}"

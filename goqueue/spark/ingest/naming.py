@@ -1,5 +1,5 @@
-"""Which version of its schema a message names, and where its JSON begins: as the broker reads it, in expressions that
-Spark compiles (goqueue/core/schemas/validation/framing.py).
+"""Which version of its schema a message names, and where its JSON begins: as the broker reads it
+(goqueue/core/schemas/validation/framing.py), in expressions that Spark compiles.
 
 A name is text: an id in decimal, or a guid as 32 hexadecimal digits. A message whose header and prefix name two
 schemas has both, with a blank between: an id and a guid may be of one schema. What is no name begins with a !, and

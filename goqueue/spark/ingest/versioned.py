@@ -1,9 +1,9 @@
 """The rows of a table whose schema is a version of the registry: each message is read by the version that it names.
 
-Most messages name the version of the run, or none, and are read as with a schema of a file. The same read counts the
-others. If there are some, they are read again: once to find which versions they name, and once for each of these,
-by its own columns, which become those of the table by their names. What names no version of the subject goes to the
-quarantine.
+Most messages name the version of the run, or none, and are read as with a schema of a file. The same read counts
+the others. If there are some, they are read again: once to find which versions they name, and once for each of
+these, by its own columns, which become those of the table by their names. What names no version of the subject goes
+to the quarantine.
 """
 
 from collections import Counter
