@@ -15,7 +15,7 @@ from goqueue.core.schemas.reading.refusing import pointer, refused
 from goqueue.core.schemas.schema import ResolvedSchema
 
 DEFS = "$defs"
-_SAFE = "#/~!$&'()*+,;=:@-._?"
+_SAFE = "/~!$&'()*+,;=:@-._?"
 Homes: TypeAlias = dict[int, tuple[str, ...]]
 """The steps to each document, by its address."""
 
@@ -39,7 +39,7 @@ def _write_place(place: Place, schema: dict[str, Any], homes: Homes) -> None:
     """An `$id` would be another place to begin from."""
     if "$ref" in place.refs:
         target = place.refs["$ref"]
-        schema["$ref"] = quote(pointer((*homes[id(target.document)], *target.steps)), _SAFE)
+        schema["$ref"] = "#" + quote(pointer((*homes[id(target.document)], *target.steps))[1:], _SAFE)
     if place.resource.root is place:
         schema.pop(place.document.draft.id_keyword, None)
     if homes[id(place.document)] and not place.steps:

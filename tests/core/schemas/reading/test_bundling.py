@@ -46,7 +46,7 @@ def of(schema: Any, **references: ResolvedSchema) -> ResolvedSchema:
         resolved({"$ref": "town.json", "required": ["n"]}, town=TOWN),
         resolved({"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$id": "x.json", **WHOLE}}}),
         of({"$ref": "never.json"}, never=resolved(False)),
-        resolved({"properties": {"first name": WHOLE, "a": {"$ref": "#/properties/first%20name"}}}),
+        resolved({"properties": {"#1 name": WHOLE, "a": {"$ref": "#/properties/%231%20name"}}}),
         resolved(True),
     ],
     ids=lambda schema: schema.text,
