@@ -66,25 +66,25 @@ class VersionedRows:
             return own
         if counted.get["strangers"]:
             self._versions.look_again()
-        parts = list(self._write_others(known.where(is_other), target, quarantine))
+        parts = list(self._write_others(known.where(is_other), counted.get["others"], target, quarantine))
         found = sum(each.rows + sum(each.quarantined.values()) for each in parts)
         assert found == counted.get["others"], "the topic gave other messages when it was read again"
         return _total([own, *parts])
 
-    def _write_others(self, others: "DataFrame", target: str, quarantine: str) -> Iterator[WrittenRows]:
+    def _write_others(self, others: "DataFrame", count: int, target: str, quarantine: str) -> Iterator[WrittenRows]:
         by_name = self._versions.by_name()
-        met = others.where(_is_one_of(by_name)).select(NAMED).distinct().collect()
+        met = others.where(_is_one_of(by_name)).groupBy(NAMED).count().collect()
         for found in {id(each): each for each in (by_name[row[NAMED]] for row in met)}.values():
-            rows, folder = self._rows_of(found), f"version-{found.described.version}"
-            some = others.where(_is_one_of(found.names))
-            if isinstance(rows, str):
-                yield quarantine_all(some, F.lit(rows), f"{quarantine}/{folder}")
-            else:
-                yield rows.write(some, f"{target}/{folder}", f"{quarantine}/{folder}")
-        strangers = others.where(~_is_one_of(by_name))
-        if not strangers.isEmpty():
+            yield self._write_version(found, others.where(_is_one_of(found.names)), target, quarantine)
+        if sum(row["count"] for row in met) < count:
             why = fault_of(F.col(NAMED), self._versions.subject)
-            yield quarantine_all(strangers, why, f"{quarantine}/strangers")
+            yield quarantine_all(others.where(~_is_one_of(by_name)), why, f"{quarantine}/strangers")
+
+    def _write_version(self, found: FoundVersion, batch: "DataFrame", target: str, quarantine: str) -> WrittenRows:
+        rows, folder = self._rows_of(found), f"version-{found.described.version}"
+        if isinstance(rows, str):
+            return quarantine_all(batch, F.lit(rows), f"{quarantine}/{folder}")
+        return rows.write(batch, f"{target}/{folder}", f"{quarantine}/{folder}")
 
     # Other versions
 

@@ -70,6 +70,7 @@ def test_it_says_the_same(schema: ResolvedSchema) -> None:
 
 def test_every_reference_is_a_place_of_the_document() -> None:
     whole = finished(bundled(of({"$ref": "place.json"}, place=PLACE, town=TOWN)))
+    assert isinstance(whole, dict)
     assert whole["properties"]["a"] == {"$ref": "#/$defs/place.json"}
     names = list(whole["$defs"])
     assert names == ["place.json", "town.json", "town.json-2"], "two schemas of one name"
