@@ -133,8 +133,8 @@ def test_messages_of_several_versions_come_into_one_table(
     assert prefix_of(second.id) + packed(id="14") in kept, "as it came"
     about = {"subject": subject, "version": 2, "id": second.id}
     assert done.schema == done.to_json()["schema"] == about_of(done.path)["schema"] == about
-    notes = sorted(notes_of(done.path).values(), key=lambda each: each["version"])
-    assert notes == [{**about, "version": 1, "id": first.id}, about]
+    notes = {each["version"]: each for each in notes_of(done.path).values()}
+    assert notes == {1: {**about, "version": 1, "id": first.id}, 2: about}
     assert sum(done.offsets[topic].values()) == 14
     assert run().messages == 0
 
