@@ -97,6 +97,14 @@ def test_what_does_not_fit_is_named_without_its_value(schema: Any, data: bytes, 
     assert len(str(refused.value)) < 1_000
 
 
+def test_a_value_that_is_nested_deeper_than_its_schema_can_bear_is_a_misfit() -> None:
+    """The validator cannot be interrupted, and ends the program where its stack ends."""
+    codec = codec_of({"$defs": {"list": {"items": {"$ref": "#/$defs/list"}}}, "$ref": "#/$defs/list"})
+    assert codec.decode(b"[" * 100 + b"]" * 100)
+    with pytest.raises(goqueue.SchemaMisfit, match="levels deep"):
+        codec.decode(b"[" * 600 + b"]" * 600)
+
+
 def test_a_validator_of_the_program_s_own_that_fails_is_a_misfit() -> None:
     class Divided(BaseModel):
         by: int
