@@ -67,7 +67,7 @@ ROOMS: Mapping[str, str] = {
     "storage/log": "storage storage/disk",
     "storage/compaction": "storage/log",
     "storage/journals": "storage/log",
-    "storage/snapshotlog": "storage/log storage/journals",
+    "storage/snapshotlog": "storage storage/log storage/journals",
     "storage/delays": "storage/log",
     "storage/directory": "storage storage/log storage/journals storage/snapshotlog storage/delays",
     "storage/backup": "storage storage/log storage/journals storage/snapshotlog storage/directory",

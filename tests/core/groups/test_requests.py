@@ -21,7 +21,7 @@ def test_a_reset_is_for_all_for_a_topic_or_for_a_partition_of_a_topic() -> None:
 
 def test_a_redrive_goes_to_the_group_to_all_or_to_another_topic() -> None:
     check_redrive("orders", None, None, all_groups=True, per_second=None)
-    check_redrive("orders.dlq", "billing", "others", all_groups=False, per_second=5)
+    check_redrive("orders", "billing", "others", all_groups=False, per_second=5)
     with pytest.raises(ProtocolError):
         check_redrive("orders", None, "others", all_groups=True, per_second=None)
 

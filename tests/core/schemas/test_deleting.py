@@ -31,11 +31,13 @@ def test_a_version_is_deleted_softly_and_then_for_good(registry: AppliedRegistry
         registry.registry.version("orders", 1)
     assert registry.registry.version("orders", 1, deleted=True).is_deleted
     assert registry.registry.schema(1).schema.text == STRING
+    assert registry.registry.resolved(1).text == STRING
     assert registry.delete("orders", 1, permanent=True) == [1]
     with refused_with(40402):
         registry.registry.version("orders", 1, deleted=True)
-    with refused_with(40403):
-        registry.registry.schema(1)
+    for read in (registry.registry.schema, registry.registry.resolved, registry.registry.uses):
+        with refused_with(40403):
+            read(1)
 
 
 def test_a_subject_is_deleted_softly_and_then_for_good(registry: AppliedRegistry) -> None:

@@ -35,7 +35,7 @@ def content(text: str) -> SchemaContent:
     return read_schema(Schema(text))
 
 
-def refusal_of(text: str, **others: str) -> InvalidSchema:
+def refusal_of(text: str, **others: Any) -> InvalidSchema:
     with pytest.raises(InvalidSchema) as refused:
         read_schema(Schema(text, **others))
     return refused.value
