@@ -88,13 +88,21 @@ class Appending:
             return
         self.admission.check_acks(message.acks)
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
-        if self.admission.checks_records:
-            self.admission.check_records(records_in(batch), batch.record_count)
-        schemas = self._validation.schemas()
-        if schemas is not None and self.admission.validates:
-            await self._validation.check(batch, schemas, self.admission)
+        refusal = await self._refusal(batch)
         ids = ids_in(records_in(batch), batch.record_count) if batch.attributes & HOLDS_IDS else ()
-        self._arrived.append(Arrival(batch, message.acks, reply, ids))
+        self._arrived.append(Arrival(batch, message.acks, reply, ids, refusal=refusal))
+
+    async def _refusal(self, batch: Batch) -> BatchRefused | None:
+        """What the rules of the topic say against it, by now: it may repeat one that they let pass."""
+        schemas = self._validation.schemas()
+        try:
+            if self.admission.checks_records:
+                self.admission.check_records(records_in(batch), batch.record_count)
+            if schemas is not None and self.admission.validates:
+                await self._validation.check(batch, schemas, self.admission)
+        except BatchRefused as refusal:
+            return refusal
+        return None
 
     async def end_turn(self) -> None:
         """One write for everything that arrived in this turn; a repeat is answered with its first offset (G11)."""
@@ -197,7 +205,7 @@ class Appending:
         judged = Judged()
         for arrival in arrived:
             try:
-                verdict = judgement.judge(arrival.batch, arrival.ids)
+                verdict = judgement.judge(arrival.batch, arrival.ids, arrival.refusal)
             except BatchRefused as refusal:
                 judged.refused.append((arrival, refusal))
             except GoQueueError as error:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -20,8 +21,8 @@ from goqueue.actors.runtime.root import running
 from goqueue.actors.statistics.schemas import SchemaCounts, SchemaSeries
 from goqueue.config import LogConfig
 from goqueue.core.log.admission import Admission
-from goqueue.core.records.batch import Attribute, compress
-from goqueue.core.records.record import encode_record
+from goqueue.core.records.batch import Attribute, Producer, compress
+from goqueue.core.records.record import MESSAGE_ID_HEADER, encode_record
 from goqueue.core.schemas.validation.topicschemas import TopicSchemas
 from goqueue.core.topics.config import TopicConfig
 from goqueue.errors import BatchRefused, SchemaRefused
@@ -220,3 +221,42 @@ async def test_other_partitions_go_on_while_a_large_batch_is_judged() -> None:
         await trio.lowlevel.checkpoint()
         nursery.start_soon(publish, "small", other, b"2")
     assert answered == ["small", "large"]
+
+
+async def test_a_repeat_is_answered_though_the_schema_is_another_one_by_now(autojump_clock: MockClock) -> None:
+    """G11: its producer has lost the answer, and the message is there."""
+    async with staged(None) as (stage, [ref]):
+        first, second = (replace(batch(b"x", b"y"), producer=Producer(7, 0, sequence)) for sequence in (0, 2))
+        assert (await ref.call(first)).base_offset == 0
+        stage.schemas.in_force = NUMBERS
+        assert (await ref.call(first)).base_offset == 0
+        with pytest.raises(BatchRefused):
+            await ref.call(second)
+        good = replace(batch(b"1", b"2"), producer=second.producer)
+        assert (await ref.call(good)).base_offset == 2, "what was refused has used no sequence"
+        assert (await ref.call(good)).base_offset == 2
+
+
+async def test_a_message_whose_id_was_published_is_told_as_such_whatever_its_schema_is_by_now(
+    autojump_clock: MockClock,
+) -> None:
+    async with staged(None) as (stage, [ref]):
+        await ref.call(batch(b"x", headers={MESSAGE_ID_HEADER: b"one"}))
+        stage.schemas.in_force = NUMBERS
+        both = batch(b"y").body + encode_record(1, 1, b"x", headers={MESSAGE_ID_HEADER: b"one"})
+        with pytest.raises(BatchRefused) as caught:
+            await ref.call(Produce(both, 2, acks=Acks.LEADER))
+        assert [(bad.index, bad.error.code) for bad in caught.value.records] == [
+            (0, "schema_refused"),
+            (1, "duplicate_message"),
+        ]
+
+
+async def test_the_same_holds_for_the_other_rules_of_a_topic(autojump_clock: MockClock) -> None:
+    async with staged(None) as (_, [ref]):
+        message = replace(batch(b"large"), producer=Producer(7, 0, 0))
+        assert (await ref.call(message)).base_offset == 0
+        await ref.call(Configure(LogConfig(), Admission(message_bytes_max=3)))
+        assert (await ref.call(message)).base_offset == 0
+        with pytest.raises(BatchRefused):
+            await ref.call(replace(message, producer=Producer(7, 0, 1)))
