@@ -1,10 +1,13 @@
 """Keeps the files that show the schemas to people, behind the changes of the registry."""
 
 import logging
+from typing import NamedTuple
 
 import trio
 
 from goqueue.core.schemas.registry import SchemaRegistry
+from goqueue.core.schemas.schema import VersionNumber
+from goqueue.core.schemas.stored import Subject
 from goqueue.core.schemas.subjects import SubjectKey
 from goqueue.errors import Closed, GoQueueError
 from goqueue.storage.directory.schemafiles import SchemaFiles
@@ -17,6 +20,13 @@ END_SECONDS_MAX = 2.0
 """Limit of what a stop waits for: the next start puts them right."""
 
 
+class Shown(NamedTuple):
+    """A subject whose files are right."""
+
+    name: str
+    numbers: frozenset[VersionNumber]
+
+
 class SchemaCopies:
     """`registry` is what is durable."""
 
@@ -24,7 +34,7 @@ class SchemaCopies:
         self._files = files
         self._registry = registry
         self._changed: dict[SubjectKey, None] = {}
-        self._shown: dict[SubjectKey, str] = {}
+        self._shown: dict[SubjectKey, Shown] = {}
         self._is_behind, self._is_even = trio.Event(), trio.Event()
 
     def note(self, key: SubjectKey) -> None:
@@ -51,17 +61,27 @@ class SchemaCopies:
             await self._is_behind.wait()
 
     async def _show(self, key: SubjectKey, slices: Slices) -> None:
+        """After a failure the next change of the subject shows all of it."""
         del self._changed[key]
-        found, before = self._registry.find(key), self._shown.pop(key, None)
-        texts = {} if found is None else {each.version: each.schema.text for each in found.live()}
+        found, shown = self._registry.find(key), self._shown.pop(key, None)
         try:
-            if before is not None and (found is None or found.name != before):
-                await self._files.show(before, {}, slices)
+            if shown is not None and (found is None or found.name != shown.name):
+                await self._files.show(shown.name, {}, slices)
+                shown = None
             if found is not None:
-                self._shown[key] = found.name
-                await self._files.show(found.name, texts, slices)
+                self._shown[key] = await self._write(found, shown, slices)
         except FAILURES as error:
             _report(error)
+
+    async def _write(self, subject: Subject, shown: Shown | None, slices: Slices) -> Shown:
+        """Only what is new, if nothing else has changed: a subject may have many versions."""
+        texts = {each.version: each.schema.text for each in subject.live()}
+        if shown is not None and shown.numbers <= texts.keys():
+            new = {number: text for number, text in texts.items() if number not in shown.numbers}
+            await self._files.add(subject.name, new, slices)
+        else:
+            await self._files.show(subject.name, texts, slices)
+        return Shown(subject.name, frozenset(texts))
 
     async def end(self) -> None:
         with trio.move_on_after(END_SECONDS_MAX):

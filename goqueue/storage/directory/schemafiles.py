@@ -31,12 +31,14 @@ class SchemaFiles:
 
     async def show(self, subject: str, texts: Mapping[VersionNumber, str], slices: Slices) -> None:
         """The folder of the subject has the files of these versions, and no other; without any it goes."""
-        folder = f"{self._root}/{folder_of(subject)}"
-        wanted = {f"v{number}.json": text for number, text in texts.items()}
-        self._remove(folder, except_for=wanted)
-        for name, text in wanted.items():
+        self._remove(f"{self._root}/{folder_of(subject)}", except_for={f"v{number}.json" for number in texts})
+        await self.add(subject, texts, slices)
+
+    async def add(self, subject: str, texts: Mapping[VersionNumber, str], slices: Slices) -> None:
+        """The folder of the subject has the files of these versions."""
+        for number, text in texts.items():
             await slices.step()
-            await self._write(folder, name, text.encode())
+            await self._write(f"{self._root}/{folder_of(subject)}", f"v{number}.json", text.encode())
 
     def show_no_others(self, subjects: Iterable[str]) -> None:
         """The files of subjects other than these go."""

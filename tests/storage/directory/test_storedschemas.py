@@ -113,8 +113,8 @@ async def test_a_snapshot_of_many_pieces_stands_for_all_before_it(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async with stored_on(disk) as stored:
-        for number in range(6):
-            await stored.register("orders", f'{{"title":"{str(number) * (PIECE_BYTES // 2)}"}}')
+        for number in range(12):
+            await stored.register("orders", f'{{"title":"{f"{number:x}" * (PIECE_BYTES // 2)}"}}')
         await stored.stored.shrink(NOW)
         assert not stored.stored.has_grown
         await stored.register("orders", STRING)
