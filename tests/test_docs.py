@@ -57,7 +57,7 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path, broker: str) -> N
 
 def test_the_examples_of_the_first_pages_run_one_after_the_other_and_again(tmp_path: Path, broker: str) -> None:
     """A newcomer has one broker, tries one page after the other, and some of them twice."""
-    for page in (*FIRST_PAGES, "docs/groups.md", "docs/priorities.md", *FIRST_PAGES):
+    for page in (*FIRST_PAGES, "docs/groups.md", "docs/priorities.md", "docs/schemas.md", *FIRST_PAGES):
         run(page, tmp_path, broker)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import goqueue
+import goqueue.testing
 from tests.test_command_pages import run_in_a_shell, shell_blocks
+from tests.test_docs import program
 from tests.warmprogram import warm_program
 
 PAGE = Path(__file__).parents[1] / "docs/schemas.md"
@@ -29,6 +30,14 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path, programs: Path) 
     done = run_in_a_shell(f"goqueue serve > /dev/null &\n{blocks}", tmp_path, programs)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split("======\n") == TEXTS
+
+
+def test_the_first_example_prints_what_its_comment_says(capsys: pytest.CaptureFixture[str]) -> None:
+    first = program(PAGE).partition("from pydantic")[0]
+    [said] = re.findall(r"print\(refused\)  # (.*)", first)
+    with goqueue.testing.loopback_broker() as address:
+        exec(first.replace("ws://127.0.0.1:7710", address), {})
+    assert capsys.readouterr().out == f"{said}\n"
 
 
 # Confluent's client

@@ -14,6 +14,7 @@ from goqueue.client.client import Client as TrioClient
 from goqueue.client.client import connect as connect_in_trio
 from goqueue.client.consuming.options import CALLBACKS
 from goqueue.client.link.address import address_of
+from goqueue.client.link.arguments import check_client_name
 from goqueue.client.link.entering import entered_by
 from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.intake import Intake
@@ -172,7 +173,7 @@ class Connecting:
     """What `connect` gives: enter it to have a client."""
 
     def __init__(self, url: str | None, name: str, network: Network | None, clock: WallClock | None) -> None:
-        connecting = partial(connect_in_trio, url, name=name)
+        connecting = partial(connect_in_trio, url, name=check_client_name(name))
         self._make_host = partial(client_host, address_of(url), connecting, network, clock)
 
     def __enter__(self) -> Client:

@@ -8,6 +8,9 @@ from goqueue.blocking.client import Client
 from goqueue.blocking.producer import Producer
 from goqueue.client.producing.producer import Producer as TrioProducer
 from goqueue.client.reading.slices import FetchedSlice, SliceFetcher, SliceRange
+from goqueue.client.schemas.registry import source_to_register
+from goqueue.client.schemas.source import RegisteredSchema
+from goqueue.core.schemas.schema import ResolvedSchema
 from goqueue.errors import GoQueueError
 from goqueue.net.wire.kinds import Request
 from goqueue.portal.waiting import ask_now
@@ -23,6 +26,11 @@ ManyMessages: TypeAlias = tuple[
 def call(client: Client, request: Request, kind: type[AnswerT]) -> AnswerT:
     """One request, asked again as the client's own calls are."""
     return ask(client._host, client._inner.call, request, kind)
+
+
+def resolved_schema(client: Client, schema: RegisteredSchema) -> ResolvedSchema:
+    """With all that its references name, and theirs."""
+    return ask(client._host, client._inner._schemas.resolved, source_to_register(schema))
 
 
 def be_patient(client: Client, seconds: float) -> None:

@@ -13,6 +13,7 @@ import click
 import trio
 
 import goqueue
+from goqueue.cli.logs import TextFormatter
 from goqueue.cli.messages.consume import EARLIEST, STRICT, WEIGHTED, StartOffset
 from goqueue.cli.messages.consumegroup import check_there
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
@@ -32,7 +33,6 @@ AT_ONCE = "So many messages at a time."
 LEASE = "How soon another member may have the message of one that died."
 NEVER_FOR = "Not tried again: ValueError, or MODULE:CLASS. May be given again."
 DRAIN = "How long functions may run on after a signal."
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 Run: TypeAlias = Callable[[], Worked]
 Surface: TypeAlias = Callable[..., Run]
@@ -84,7 +84,7 @@ def work(function: str, topics: tuple[str, ...], output: str, broker: BrokerAddr
     surface = _surface(handler, kind, function)
     run = _checked(surface, topics, handler=handler, url=broker.url, **options)
     ask(broker, partial(_look, topics))
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+    _log_to_stderr()
     worked = _worked(run)
     _write(worked, output)
     end(Exit.DAMAGE if worked.cancelled else Exit.SOUND)
@@ -112,6 +112,13 @@ def _worked(run: Run) -> Worked:
         raise Misuse(printable(error.message)) from None
     except GoQueueError as error:
         raise click.ClickException(printable(error.message)) from None
+
+
+def _log_to_stderr() -> None:
+    """As a broker does, unless the module has a log of its own."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(TextFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def _write(worked: Worked, output: str) -> None:

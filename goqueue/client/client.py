@@ -39,7 +39,14 @@ from goqueue.client.letters import (
     wanted_letters,
 )
 from goqueue.client.link.address import address_of
-from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings
+from goqueue.client.link.arguments import (
+    check_any_partition,
+    check_client_name,
+    check_flag,
+    check_offset,
+    check_partition_count,
+    check_settings,
+)
 from goqueue.client.link.connection import Connected
 from goqueue.client.link.creating import found_or_created
 from goqueue.client.link.entering import entered_by
@@ -137,8 +144,8 @@ class Client(Connected):
         await self.call(wire.Purge(name), wire.Done)
 
     async def delete_before(self, topic: str, partition: int, offset: Offset) -> None:
-        check_publishable(topic)
-        await self.call(wire.DeleteBefore(topic, partition, offset), wire.Done)
+        number, first = check_any_partition(partition), check_offset("offset", offset)
+        await self.call(wire.DeleteBefore(check_publishable(topic), number, first), wire.Done)
 
     async def restore_partition(
         self, topic: str, partition: int, *, accept_loss: bool = False, at_least: Offset = 0
@@ -147,8 +154,12 @@ class Client(Connected):
 
         `at_least` is an offset that the broker may not know, such as the partition's end in a backup.
         """
-        check_topic_name(topic, by_broker=True)
-        request = wire.RestorePartition(topic, partition, accept_loss, at_least)
+        request = wire.RestorePartition(
+            check_topic_name(topic, by_broker=True),
+            check_any_partition(partition),
+            check_flag("accept_loss", accept_loss),
+            check_offset("at_least", at_least),
+        )
         return RestoredPartition(*await self.call(request, wire.PartitionRestored))
 
     async def health(self, *, for_publish: bool = False) -> Health:
@@ -670,4 +681,5 @@ def connect(
     The broker may be down: the first call waits for it. `network` and `clock` are the machine's own unless a test
     passes others.
     """
-    return Connecting(Client(*address_of(url), name, network or TcpNetwork(), clock or SystemClock()))
+    named = check_client_name(name)
+    return Connecting(Client(*address_of(url), named, network or TcpNetwork(), clock or SystemClock()))

@@ -245,7 +245,7 @@ async def test_a_failure_is_logged_and_the_summary_counts_it(place: Place) -> No
         working.process.send_signal(signal.SIGINT)
         code, stdout, stderr = await working.end()
     assert (code, stdout) == (0, "HANDLED  FAILED  CANCELLED\n      1       1          0\n")
-    assert "ERROR goqueue.worker: the handler failed for orders/0 offset 0, attempt 1" in stderr
+    assert "Z ERROR   goqueue.worker  the handler failed for orders/0 offset 0, attempt 1\n    Traceback" in stderr
     assert "ValueError: this one is bad" in stderr
 
 

@@ -30,12 +30,12 @@ from goqueue.core.delays.events import Cancelled, DelayEvent, delay_events
 from goqueue.core.delays.firing import fired_events
 from goqueue.core.log.admission import Admission, check_disk
 from goqueue.core.log.appending import AppendJudgement, originals_end
-from goqueue.core.log.messageids import GivenId, MessageIds, ids_in
+from goqueue.core.log.messageids import MessageIds, ids_in
 from goqueue.core.log.producers import let_jump_ahead
 from goqueue.core.log.retention import RemovalCause
 from goqueue.core.records.batch import ABOUT_DELAYS, HOLDS_IDS, Attribute, Batch, accept
 from goqueue.environment import Disk, Space, WallClock
-from goqueue.errors import BatchRefused, DiskFull, GoQueueError, InvalidMessage, TopicFull
+from goqueue.errors import BatchRefused, DiskFull, GoQueueError, TopicFull
 from goqueue.storage.log.log import Log
 from goqueue.types import Acks, Microseconds, Offset
 
@@ -88,34 +88,21 @@ class Appending:
             return
         self.admission.check_acks(message.acks)
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
+        refusal = await self._refusal(batch)
         ids = ids_in(records_in(batch), batch.record_count) if batch.attributes & HOLDS_IDS else ()
-        try:
-            await self._check_content(batch)
-        except InvalidMessage:
-            if not self._is_repeat(batch, ids):
-                raise
-        self._arrived.append(Arrival(batch, message.acks, reply, ids))
+        self._arrived.append(Arrival(batch, message.acks, reply, ids, refusal=refusal))
 
-    async def _check_content(self, batch: Batch) -> None:
-        if self.admission.checks_records:
-            self.admission.check_records(records_in(batch), batch.record_count)
+    async def _refusal(self, batch: Batch) -> BatchRefused | None:
+        """What the rules of the topic say against it, by now: it may repeat one that they let pass."""
         schemas = self._validation.schemas()
-        if schemas is not None and self.admission.validates:
-            await self._validation.check(batch, schemas, self.admission)
-
-    def _is_repeat(self, batch: Batch, ids: Sequence[GivenId]) -> bool:
-        """It was accepted before, under the rules of that time, or messages in it were: it is answered so (G11)."""
-        now = max(self._clock.now(), self._log.append_time)
-        judgement = AppendJudgement(self._log.producers, self._ids, self._log.end_offset, now)
-        for arrival in self._arrived:
-            with suppress(GoQueueError):
-                judgement.judge(arrival.batch, arrival.ids)
         try:
-            return judgement.judge(batch, ids).duplicate
-        except BatchRefused:
-            return True
-        except GoQueueError:
-            return False
+            if self.admission.checks_records:
+                self.admission.check_records(records_in(batch), batch.record_count)
+            if schemas is not None and self.admission.validates:
+                await self._validation.check(batch, schemas, self.admission)
+        except BatchRefused as refusal:
+            return refusal
+        return None
 
     async def end_turn(self) -> None:
         """One write for everything that arrived in this turn; a repeat is answered with its first offset (G11)."""
@@ -218,7 +205,7 @@ class Appending:
         judged = Judged()
         for arrival in arrived:
             try:
-                verdict = judgement.judge(arrival.batch, arrival.ids)
+                verdict = judgement.judge(arrival.batch, arrival.ids, arrival.refusal)
             except BatchRefused as refusal:
                 judged.refused.append((arrival, refusal))
             except GoQueueError as error:

@@ -19,6 +19,8 @@ class Arrival:
     reply: Reply[Produced]
     ids: Sequence[GivenId] = ()
     by_broker: bool = False
+    refusal: BatchRefused | None = None
+    """A rule of the topic is against it, unless it repeats what was written before."""
 
 
 @dataclass(slots=True)
@@ -29,7 +31,7 @@ class Judged:
     repeated: list[tuple[Arrival, Offset]] = field(default_factory=list)
     """Batches that were written before, and their first offset."""
     refused: list[tuple[Arrival, BatchRefused]] = field(default_factory=list)
-    """Batches that repeat messages, whose originals may be among the new ones."""
+    """Batches that break rules or repeat messages, whose originals may be among the new ones."""
 
     def all(self) -> list[Arrival]:
         others = [*self.repeated, *self.refused]

@@ -11,6 +11,7 @@ import click
 from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.program.progress import Bar, progress_bar
 from goqueue.cli.program.running import Exit, Misuse, end
+from goqueue.cli.spark.schemachoice import RegistryChoice, SchemaChoice
 from goqueue.cli.spark.session import spark_options, spark_session
 from goqueue.cli.spark.signals import Interrupted, Signals
 from goqueue.errors import GoQueueError
@@ -31,9 +32,10 @@ SCHEMA_BYTES_MAX = 16 * 1024 * 1024
 @click.option("--to", "path", required=True, metavar="PATH", help="The table's folder, wherever Spark can write.")
 @click.option(
     "--schema",
-    type=click.File("rb"),
-    metavar="FILE",
-    help="A JSON Schema: its properties become typed columns. Without it rows are messages as they are.",
+    type=SchemaChoice(),
+    metavar="FILE|registry[:SUBJECT[:VERSION]]",
+    help="A JSON Schema: its properties become typed columns. A file's, or a version's of the broker's registry: "
+    "by default the newest of TOPIC-value. Without it rows are messages as they are.",
 )
 @click.option(
     "--checkpoint", metavar="DIR", help="Where the ingest keeps how far it is.  [default: PATH_checkpoint]"
@@ -93,7 +95,7 @@ def ingest(*, master: str | None, log_level: str, output: str, fail_on_quarantin
     run goes on), with 2 when it was not given what it needs, with 130 when Ctrl-C and with 143 when SIGTERM came
     before all was written.
     """
-    given |= {"schema": _schema(given["schema"]), "starting": _starting(given["starting"])}
+    given |= {"schema": _schema(given["schema"], given["topics"]), "starting": _starting(given["starting"])}
     watching, is_endless = _Watching(signals := Signals()), not given["is_once"]
     try:
         with spark_session("goqueue ingest", master, log_level, signals) as spark, _speaking_of_options():
@@ -133,13 +135,14 @@ def _speaking_of_options() -> Iterator[None]:
 
 
 def _work(*, is_once: bool, interval: float, **given: Any) -> "Ingest":
-    from goqueue.spark.ingest.job import Ingest  # noqa: PLC0415
+    from goqueue.spark.ingest import FromRegistry, Ingest  # noqa: PLC0415
 
+    schema = given["schema"]
     return Ingest(
         url=given["url"],
         topics=tuple(dict.fromkeys(given["topics"])),
         path=given["path"],
-        schema=given["schema"],
+        schema=FromRegistry(*schema) if isinstance(schema, RegistryChoice) else schema,
         checkpoint=given["checkpoint"],
         max_offsets_per_trigger=given["max_offsets_per_trigger"],
         group=given["group"],
@@ -150,9 +153,11 @@ def _work(*, is_once: bool, interval: float, **given: Any) -> "Ingest":
     )
 
 
-def _schema(file: Any) -> Any:
-    if file is None:
-        return None
+def _schema(file: Any, topics: tuple[str, ...]) -> Any:
+    if isinstance(file, RegistryChoice) and file.subject is None and len(set(topics)) > 1:
+        raise Misuse("with several topics --schema registry needs a subject: registry:SUBJECT")
+    if file is None or isinstance(file, RegistryChoice):
+        return file
     try:
         text = file.read(SCHEMA_BYTES_MAX + 1)
         if len(text) > SCHEMA_BYTES_MAX:
@@ -228,4 +233,6 @@ def _sentence(done: "IngestSummary") -> str:
     said = f"{done.rows:,} rows in {printable(done.path)}"
     if done.quarantined:
         said += f", {done.quarantined.total():,} messages in {printable(done.quarantine)}"
+    if done.schema is not None:
+        said += f", with version {done.schema['version']} of {printable(done.schema['subject'])}"
     return f"{said}: {done.files} files, {done.seconds:.1f} s, {done.messages_per_second:,.0f} messages a second"

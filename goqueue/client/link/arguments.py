@@ -12,7 +12,7 @@ from goqueue.client.link.moments import setting_of
 from goqueue.core.sending.partitioner import check_partition
 from goqueue.core.topics.metadata import PARTITIONS_MAX as TOPIC_PARTITIONS_MAX
 from goqueue.errors import InvalidConfig, OffsetOutOfRange, UnknownPartition
-from goqueue.net.wire.fields import INTEGER_MAX
+from goqueue.net.wire.fields import INTEGER_MAX, NAME_SIZE_MAX
 from goqueue.types import Offset, seconds_of
 
 PARTITIONS_MAX = 2**32
@@ -39,6 +39,8 @@ def check_whole(name: str, value: object, least: int = 0, most: int = INTEGER_MA
 def check_seconds_between(name: str, value: object, least: float, most: float) -> float:
     """Seconds as a float. The comparison refuses nan, too."""
     seconds = seconds_of(value)
+    if isinstance(seconds, int) and abs(seconds) > INTEGER_MAX:
+        seconds = math.nan  # a float cannot hold every whole number
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not least <= seconds <= most:
         allowed = f"{least:g} seconds or more" if most == math.inf else f"{least:g} to {most:g} seconds"
         raise refusal(f"{name}={shortened(value)} must be {allowed}, as a number or a timedelta")
@@ -69,6 +71,14 @@ def check_text(name: str, value: object, length_max: int) -> str:
     if len(value) > length_max:
         raise refusal(f"{name} has {len(value):,} characters; use {length_max:,} at most")
     return value
+
+
+def check_client_name(value: object) -> str:
+    """The name by which the broker knows a client."""
+    name = check_text("name", value, NAME_SIZE_MAX)
+    if len(name.encode()) > NAME_SIZE_MAX:
+        raise refusal(f"name has {len(name.encode())} bytes; use {NAME_SIZE_MAX} at most")
+    return name
 
 
 def check_partition_count(value: object) -> int:

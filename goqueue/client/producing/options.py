@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
+from goqueue.client.link.arguments import TEXT_NEEDED, is_text
 from goqueue.client.link.moments import Moment, due_of
 from goqueue.client.producing.content import priority_of
 from goqueue.core.log.messageids import check_message_id
@@ -81,6 +82,8 @@ def name_of(message_id: bytes | str | None) -> bytes | None:
     """A message's id in bytes, checked."""
     if message_id is None:
         return None
+    if isinstance(message_id, str) and not is_text(message_id):
+        raise InvalidMessage(f"message_id={shortened(message_id)} {TEXT_NEEDED}")
     return check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)
 
 

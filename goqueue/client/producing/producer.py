@@ -209,7 +209,7 @@ class Producer:
         `message_id` names the call: each message is known by it and its number. `timeout` is as for `send`.
         """
         limit, plan = None if timeout is None else TimeLimit(timeout), self._plan(options)
-        _check_lengths(values, keys)
+        _check_lists(values, keys)
         await self._make_ready(len(values), plan.partition, limit)
         outcome = Outcome(len(values), trio.current_time())
         chunk = self._chunk(outcome, plan, values, keys)
@@ -251,7 +251,7 @@ class Producer:
         keys: Sequence[bytes | None] | None,
         priorities: Sequence[Priority] | None = None,
     ) -> None:
-        _check_lengths(values, keys)
+        _check_lists(values, keys)
         _check_all(values, keys, plan.content.headers)
         self._check_open()
         sender = self._sender
@@ -387,9 +387,19 @@ class Producer:
         return Chunk(outcome, content, values, range(len(values)), keys, ids, partition)
 
 
-def _check_lengths(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> None:
+def _check_lists(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> None:
+    _check_list("values", values)
+    if keys is not None:
+        _check_list("keys", keys)
     if keys is not None and len(keys) != len(values):
         raise InvalidMessage(f"there are {len(values)} values and {len(keys)} keys; give one for each, or none")
+
+
+def _check_list(name: str, given: object) -> None:
+    if type(given) is list:
+        return  # almost always
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes | bytearray | memoryview):
+        raise InvalidMessage(f"{name} are a list of bytes, not {type(given).__name__}; put them into a list")
 
 
 def _check_all(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None, headers: object) -> None:

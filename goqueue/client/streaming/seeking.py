@@ -9,6 +9,7 @@ from goqueue.client.link.caller import Caller
 from goqueue.client.streaming.partition import Key, StreamPartition
 from goqueue.core.groups.start import last_count
 from goqueue.core.groups.subscription import Subscription
+from goqueue.core.names import check_publishable
 from goqueue.errors import OffsetOutOfRange, StaleGeneration, UnknownPartition
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.groups import AssignedPartition
@@ -24,6 +25,8 @@ def chosen(
     streams: Mapping[Key, StreamPartition], subscription: Sequence[str], partition: int | None, topic: str | None
 ) -> list[StreamPartition]:
     """One partition, or all of a topic, or all."""
+    if topic is not None:
+        check_publishable(topic)
     if partition is None:
         return [stream for stream in streams.values() if topic in (None, stream.assigned.topic)]
     check_any_partition(partition)

@@ -20,7 +20,7 @@ from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.consuming.receiving import MESSAGES_MAX
 from goqueue.client.consuming.retry import Retry
 from goqueue.client.link.address import address_of
-from goqueue.client.link.arguments import check_flag, check_seconds_between, check_whole
+from goqueue.client.link.arguments import check_client_name, check_flag, check_seconds_between, check_whole
 from goqueue.client.schemas.source import AnySchema
 from goqueue.client.working.handlers import in_tasks
 from goqueue.client.working.rules import Worked, Working
@@ -88,7 +88,12 @@ class AnyWorker(Generic[HandlerT]):
         self._drain_timeout = check_drain(drain_timeout)
         self._handles_signals = check_flag("handle_signals", handle_signals)
         address_of(url)
-        self._connecting: dict[str, Any] = {"url": url, "name": name, "network": network, "clock": clock}
+        self._connecting: dict[str, Any] = {
+            "url": url,
+            "name": check_client_name(name),
+            "network": network,
+            "clock": clock,
+        }
         self._consuming: dict[str, Any] = {
             "topics": _kept(topic),
             "group": group,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from goqueue.core.log.messageids import Claims, GivenId, MessageIds
 from goqueue.core.log.producers import NO_PRODUCER_ID, Judgement, ProducerStates, Verdict
 from goqueue.core.records.batch import Batch
-from goqueue.errors import BadRecord, BatchRefused, DuplicateMessage, GoQueueError
+from goqueue.errors import BadRecord, BatchRefused, DuplicateMessage, GoQueueError, InvalidMessage
 from goqueue.types import Microseconds, Offset
 
 
@@ -26,9 +26,15 @@ class AppendJudgement:
         self._claims = Claims(ids, now)
         self._accepted: defaultdict[int, list[Batch]] = defaultdict(list)
 
-    def judge(self, batch: Batch, given: Sequence[GivenId]) -> Verdict:
-        """Accepted, or a duplicate by its sequence; or a typed error, after which the next may be judged."""
+    def judge(self, batch: Batch, given: Sequence[GivenId], refusal: BatchRefused | None = None) -> Verdict:
+        """Accepted, or a duplicate by its sequence; or a typed error, after which the next may be judged.
+
+        `refusal` is what a rule has against it. A repeat was written when no rule was against it, and is answered
+        as any repeat.
+        """
         repeats = self._claims.repeats(given) if given else {}
+        if refusal is not None and not self._is_duplicate(batch):
+            raise _refusal(repeats, refusal)
         if repeats and self._is_next(batch):
             raise _refusal(repeats)
         verdict = self._sequences.judge(*batch.producer, batch.record_count)
@@ -37,17 +43,24 @@ class AppendJudgement:
         return verdict
 
     def _is_next(self, batch: Batch) -> bool:
-        """Whether its sequence lets it be written. To judge is to count, so this asks a judgement that is thrown
+        """Whether its sequence lets it be written."""
+        verdict = self._tried(batch)
+        return verdict is not None and not verdict.duplicate
+
+    def _is_duplicate(self, batch: Batch) -> bool:
+        verdict = self._tried(batch)
+        return verdict is not None and verdict.duplicate
+
+    def _tried(self, batch: Batch) -> Verdict | None:
+        """What its sequence says; None for an error. To judge is to count, so this asks a judgement that is thrown
         away."""
-        if batch.producer.id == NO_PRODUCER_ID:
-            return True
         trial = Judgement(self._states, 0)
         for before in self._accepted[batch.producer.id]:
             trial.judge(*before.producer, before.record_count)
         try:
-            return not trial.judge(*batch.producer, batch.record_count).duplicate
+            return trial.judge(*batch.producer, batch.record_count)
         except GoQueueError:
-            return False
+            return None
 
     def _accept(self, batch: Batch, given: Sequence[GivenId], base_offset: Offset) -> None:
         if batch.producer.id != NO_PRODUCER_ID:
@@ -62,8 +75,11 @@ def originals_end(refusal: BatchRefused) -> Offset:
     return max((offset + 1 for offset in named if offset is not None), default=0)
 
 
-def _refusal(repeats: Mapping[int, Offset | None]) -> BatchRefused:
-    return BatchRefused([BadRecord(index, _duplicate(first)) for index, first in repeats.items()])
+def _refusal(repeats: Mapping[int, Offset | None], rules: BatchRefused | None = None) -> BatchRefused:
+    """Each bad record once. One that repeats an id was written, whatever a rule says by now."""
+    bad: dict[int, InvalidMessage] = {} if rules is None else {each.index: each.error for each in rules.records}
+    bad |= {index: _duplicate(first) for index, first in repeats.items()}
+    return BatchRefused([BadRecord(index, bad[index]) for index in sorted(bad)])
 
 
 def _duplicate(first: Offset | None) -> DuplicateMessage:

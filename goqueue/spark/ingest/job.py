@@ -31,9 +31,11 @@ from goqueue.spark.format.datasource import FORMAT
 from goqueue.spark.ingest.checkpoint import QueryCheckpoint
 from goqueue.spark.ingest.claims import Claim
 from goqueue.spark.ingest.evolution import evolved
+from goqueue.spark.ingest.fromregistry import FoundVersion, FromRegistry, SubjectVersions, found_version
 from goqueue.spark.ingest.merging import Merging, merge_folder, write_merged
 from goqueue.spark.ingest.rows import TableRows, quarantine_columns, raw_rows, typed_rows
 from goqueue.spark.ingest.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, TableFolder
+from goqueue.spark.ingest.versioned import VersionedRows
 from goqueue.spark.options import JSON_SCHEMA, SourceOptions, source_options
 from goqueue.spark.reading.planning import STARTING, refuse_strangers, stream_start
 from goqueue.spark.reading.progress import tell_at_the_end
@@ -61,8 +63,8 @@ class Ingest:
     url: str
     topics: Sequence[str]
     path: str
-    schema: Mapping[str, Any] | None = None
-    """A JSON Schema, read from a file."""
+    schema: Mapping[str, Any] | FromRegistry | None = None
+    """A JSON Schema, or where the broker's registry has it."""
     checkpoint: str | None = None
     max_offsets_per_trigger: int = OFFSETS_PER_TRIGGER
     group: str | None = None
@@ -94,6 +96,8 @@ class IngestSummary:
     seconds: float = 0.0
     offsets: dict[str, dict[str, int]] = field(default_factory=dict)
     """The next offset to read, by topic and partition."""
+    schema: dict[str, Any] | None = None
+    """Subject, version and id of a schema of the registry."""
 
     @property
     def messages(self) -> int:
@@ -158,12 +162,20 @@ class _Run:
         self._claim = claim
         self._watch = watch
         self._checkpoint = QueryCheckpoint(spark, table.files.whole(work.checkpoint or table.path + CHECKPOINT))
-        self._rows: TableRows = (
-            raw_rows() if work.schema is None else typed_rows(spark, work.schema, f"e{uuid4().hex}")
-        )
+        self._found = _found(work)
+        self._schema: Any = work.schema if self._found is None else self._found.document()
+        self._rows = self._rows_read()
         self._columns = self._rows.columns
         self._failure: BaseException | None = None
         self._summary = IngestSummary(table.path, table.quarantine, self._checkpoint.path)
+        self._summary.schema = None if self._found is None else self._found.about()
+
+    def _rows_read(self) -> TableRows:
+        ending = f"e{uuid4().hex}"
+        if self._found is not None:
+            versions = SubjectVersions(partial(connected, self._work.url), self._found)
+            return VersionedRows(self._spark, versions, ending)
+        return raw_rows() if self._schema is None else typed_rows(self._spark, self._schema, ending)
 
     def run(self) -> IngestSummary:
         self._prepare()
@@ -213,9 +225,9 @@ class _Run:
         else:
             self._check_the_same(about, topics, mode)
             self._columns = evolved(StructType.fromJson(about["columns"]), self._columns)
-        columns = self._columns.jsonValue()
-        if about.get("columns") != columns:
-            self._table.about.add({**about, "columns": columns})
+        wanted = {**about, "columns": self._columns.jsonValue(), "schema": self._summary.schema}
+        if about != wanted:
+            self._table.about.add(wanted)
 
     def _check_nothing_there(self) -> None:
         if self._table.has_rows_of_others():
@@ -264,7 +276,7 @@ class _Run:
         if self._work.patience_seconds is not None:
             options["patienceSeconds"] = str(self._work.patience_seconds)
         if self._rows.is_at_once:
-            options[JSON_SCHEMA] = json.dumps(self._work.schema)
+            options[JSON_SCHEMA] = json.dumps(self._schema)
         if "startingTimestamp" in self._work.starting:
             del options["startingOffsets"]
         return {**options, **self._work.starting}
@@ -339,6 +351,14 @@ class _Run:
     def _now(self) -> float:
         jvm: Any = self._spark.sparkContext._jvm
         return float(jvm.java.lang.System.nanoTime()) / 1e9
+
+
+def _found(work: Ingest) -> FoundVersion | None:
+    if not isinstance(work.schema, FromRegistry):
+        return None
+    subject = work.schema.subject_for(work.topics)
+    with connected(work.url) as client:
+        return found_version(client, subject, work.schema.version)
 
 
 def _without_date(columns: StructType) -> StructType:

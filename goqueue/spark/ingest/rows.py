@@ -1,6 +1,6 @@
 """The rows of an ingested table: messages as they are, or typed columns and a quarantine beside them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,6 +35,8 @@ BESIDE = (TOPIC, PARTITION, OFFSET, TIMESTAMP, KEY, PRIORITY)
 """In a typed table each has a _ before its name."""
 MESSAGE = (*BESIDE, VALUE, HEADERS)
 REASON = "reason"
+SCHEMA_NOTE = "goqueue.schema"
+"""In the metadata of `_topic` in each file: the version of the registry by which its rows were read."""
 _INNER = ("_goqueue_fits", "_goqueue_parsed", "_goqueue_reason")
 _FITS, _PARSED, _REASON = _INNER
 
@@ -110,8 +112,12 @@ def quarantine_columns() -> StructType:
 # Typed columns
 
 
+def _as_it_is(column: "Column") -> "Column":
+    return column
+
+
 @dataclass
-class _Typed:
+class TypedRows:
     """Messages that are known to fit at once are written first; the rest is read again and walked. If the rest is
     large, the next batches are walked from the beginning.
     """
@@ -119,6 +125,12 @@ class _Typed:
     columns: StructType
     parsing: Parsing
     is_at_once: bool
+    fields: "Sequence[Column]"
+    """Those of the table, made from those of the schema."""
+    document: "Callable[[Column], Column]" = _as_it_is
+    """Where the JSON lies in a value."""
+    note: Mapping[str, Any] = field(default_factory=dict)
+    """Goes into the metadata of the files."""
 
     def write(self, batch: "DataFrame", target: str, quarantine: str) -> WrittenRows:
         renamed = [F.col(name).alias(_beside(name)) for name in MESSAGE]
@@ -159,31 +171,43 @@ class _Typed:
         return WrittenRows(counted.get["messages"] - unfit, reasons)
 
     def _judged(self, renamed: "DataFrame") -> "DataFrame":
-        value, parsed = F.col(f"_{VALUE}"), F.col(_PARSED)
+        value, parsed = self.document(F.col(f"_{VALUE}")), F.col(_PARSED)
         documents = renamed.withColumn(_PARSED, self.parsing.parsed(value))
         typed = documents.select("*", *self.parsing.columns(parsed))
         return typed.withColumn(_REASON, self.parsing.reason(value, parsed))
 
     def _row(self) -> "list[Column]":
-        fields = [F.col(f"`{each.name}`") for each in self.parsing.record.fields]
-        return [*fields, *(F.col(f"_{name}") for name in BESIDE), F.col(DATE_COLUMN)]
+        topic = F.col(f"_{TOPIC}").alias(f"_{TOPIC}", metadata=dict(self.note))
+        beside = (F.col(f"_{name}") for name in BESIDE if name != TOPIC)
+        return [*self.fields, topic, *beside, F.col(DATE_COLUMN)]
 
     def _quarantine(self, judged: "DataFrame", target: str) -> dict[str, int]:
         unfit = judged.where(F.col(_REASON).isNotNull())
         columns = [F.col(_beside(name)).alias(name) for name in RAW]
         _save(unfit.select(*columns, F.col(_REASON).alias(REASON), DATE_COLUMN), target)
-        counts = judged.sparkSession.read.schema(quarantine_columns()).parquet(target).groupBy(REASON).count()
-        return {row[REASON]: row["count"] for row in counts.collect()}
+        return _reasons_in(judged.sparkSession, target)
 
 
-def typed_rows(spark: "SparkSession", schema: Mapping[str, Any], ending: str) -> TableRows:
+def typed_rows(spark: "SparkSession", schema: Mapping[str, Any], ending: str) -> TypedRows:
     record = record_of(schema, RESERVED)
     for pattern in patterns_of(record):
         _check_pattern(spark, pattern)
     struct = type_of(record)
     assert isinstance(struct, StructType)
     columns = _dated([*struct.fields, *_of_source(BESIDE, "_")])
-    return _Typed(columns, Parsing(record, ending), can_be_at_once(record))
+    fields = [F.col(f"`{each.name}`") for each in record.fields]
+    return TypedRows(columns, Parsing(record, ending), can_be_at_once(record), fields)
+
+
+def quarantine_all(batch: "DataFrame", reason: "Column", target: str) -> WrittenRows:
+    """Messages as the source has them; there are some."""
+    _save(batch.select(*RAW, reason.alias(REASON), _date()), target)
+    return WrittenRows(0, _reasons_in(batch.sparkSession, target))
+
+
+def _reasons_in(spark: "SparkSession", target: str) -> dict[str, int]:
+    counts = spark.read.schema(quarantine_columns()).parquet(target).groupBy(REASON).count()
+    return {row[REASON]: row["count"] for row in counts.collect()}
 
 
 def _check_pattern(spark: "SparkSession", pattern: str) -> None:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil, floor, isfinite
 from typing import Any
+from urllib.parse import unquote
 
 from goqueue.errors import InvalidConfig
 
@@ -161,7 +162,7 @@ class _Reader:
         if target in references:
             raise _wrong(pointer, f"{target} holds itself, and a table has no endless columns")
         found = self._root
-        for step in target[1:].split("/")[1:]:
+        for step in unquote(target[1:]).split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
             if not isinstance(found, dict) or name not in found:
                 raise _wrong(pointer, f"there is no {target}")

@@ -169,9 +169,10 @@ async def test_appending_answers_a_producer_when_its_batch_is_where_acks_wants_i
 async def test_appending_refuses_before_anything_is_written(autojump_clock: MockClock) -> None:
     async with bench() as on:
         part = on.appending(admission=Admission(message_bytes_max=3))
-        with pytest.raises(InvalidMessage):
-            await Asked(part).call(Produce(record(b"too long"), 1))
+        refused = await Asked(part).ask(Produce(record(b"too long"), 1))
         await part.end_turn()
+        with pytest.raises(InvalidMessage):
+            await refused.wait()
         assert on.log.end_offset == 0
 
 

@@ -246,3 +246,28 @@ async def test_other_partitions_go_on_while_a_large_batch_is_judged() -> None:
         await trio.lowlevel.checkpoint()
         nursery.start_soon(publish, "small", other, b"2")
     assert answered == ["small", "large"]
+
+
+async def test_a_message_whose_id_was_published_is_told_as_such_whatever_its_schema_is_by_now(
+    autojump_clock: MockClock,
+) -> None:
+    async with staged(None) as (stage, [ref]):
+        await ref.call(batch(b"x", headers={MESSAGE_ID_HEADER: b"one"}))
+        stage.schemas.in_force = NUMBERS
+        both = bytes(batch(b"y").body) + encode_record(1, 1, b"x", headers={MESSAGE_ID_HEADER: b"one"})
+        with pytest.raises(BatchRefused) as caught:
+            await ref.call(Produce(both, 2, acks=Acks.LEADER))
+        assert [(bad.index, bad.error.code) for bad in caught.value.records] == [
+            (0, "schema_refused"),
+            (1, "duplicate_message"),
+        ]
+
+
+async def test_the_same_holds_for_the_other_rules_of_a_topic(autojump_clock: MockClock) -> None:
+    async with staged(None) as (_, [ref]):
+        message = replace(batch(b"large"), producer=Producer(7, 0, 0))
+        assert (await ref.call(message)).base_offset == 0
+        await ref.call(Configure(LogConfig(), Admission(message_bytes_max=3)))
+        assert (await ref.call(message)).base_offset == 0
+        with pytest.raises(BatchRefused):
+            await ref.call(replace(message, producer=Producer(7, 0, 1)))

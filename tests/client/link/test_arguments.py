@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import goqueue
+from goqueue import aio, blocking
 from goqueue.client.consuming.options import ConsumerOptions, check_seconds, start_text
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.groups import altering, asking_why, resetting
@@ -111,6 +112,11 @@ def test_topics_are_any_collection_of_names() -> None:
     assert subscription(("b", "a")) == ("a", "b")
 
 
+def test_a_limit_without_an_end_has_one_that_a_float_can_hold() -> None:
+    with pytest.raises(goqueue.InvalidConfig, match="timeout="):
+        check_seconds_between("timeout", 10**400, 0, INF)
+
+
 @pytest.mark.parametrize("seconds", ["5", None, NAN, INF, -INF, -0.1, True, 10**400, Odd()], ids=shown)
 def test_seconds_are_a_number_that_can_be_waited_for(seconds: object) -> None:
     with pytest.raises(goqueue.InvalidConfig, match=r"delay=.* must be 0 to 43200 seconds") as refused:
@@ -158,6 +164,19 @@ def test_settings_of_a_topic_are_a_map(config: object) -> None:
 def test_a_topic_has_a_number_of_partitions(partitions: object) -> None:
     with pytest.raises(goqueue.InvalidConfig, match=r"partitions=.* must be a whole number, 1 to 10,000"):
         check_partition_count(partitions)
+
+
+@pytest.mark.parametrize("value", [None, -1, 1.5, True, "0", NOTHING, Odd(), 2**70], ids=shown)
+async def test_a_place_in_a_topic_is_a_partition_and_an_offset(value: Any) -> None:
+    refusals = (goqueue.UnknownPartition, goqueue.InvalidMessage, goqueue.InvalidConfig, goqueue.OffsetOutOfRange)
+    async with goqueue.connect("ws://127.0.0.1:1") as client:
+        for partition, offset in ((value, 0), (0, value)):
+            with pytest.raises(refusals):
+                await client.delete_before("orders", partition, offset)
+            with pytest.raises(refusals):
+                await client.restore_partition("orders", partition, at_least=offset)
+        with pytest.raises(goqueue.InvalidConfig, match="accept_loss"):
+            await client.restore_partition("orders", 0, accept_loss="yes")  # type: ignore[arg-type]
 
 
 # Calls about groups
@@ -354,6 +373,47 @@ def test_a_start_before_the_first_offset_says_how_the_last_ones_are_named() -> N
 def test_contents_of_a_wrong_kind_are_named_with_what_to_do(value: object, headers: object, words: str) -> None:
     with pytest.raises(goqueue.InvalidMessage, match=words):
         check_content(value, None, headers)
+
+
+@pytest.mark.parametrize("message_id", ["\ud800", "", "m" * 129, 5, b""], ids=shown)
+def test_what_is_no_message_id_is_refused(message_id: Any) -> None:
+    with pytest.raises(goqueue.InvalidMessage, match=r"message.id"):
+        send_options(0, message_id=message_id)
+
+
+@pytest.mark.parametrize(
+    "many", [5, None, b"tea", "tea", {"a": b"tea"}, (each for each in (b"tea",)), Odd()], ids=shown
+)
+async def test_many_values_and_their_keys_are_lists(many: Any) -> None:
+    producer = Producer(FakeBroker(), "orders")
+    for values, keys, name in ((many, None, "values"), ([b"tea"], many, "keys")):
+        if (name, keys) == ("keys", None):
+            continue
+        with pytest.raises(
+            goqueue.InvalidMessage, match=f"{name} are a list of bytes, not .*; put them into a list"
+        ):
+            await producer.send_many(values, keys)
+        with pytest.raises(goqueue.InvalidMessage, match=f"{name} are a list of bytes"):
+            producer.send_many_nowait(values, keys)
+
+
+# Clients
+
+
+@pytest.mark.parametrize("surface", [goqueue, aio, blocking], ids=shown)
+@pytest.mark.parametrize("name", [None, 5, b"shop", "\ud800", "n" * 257, "ü" * 129, ["shop"], Odd()], ids=shown)
+def test_a_client_has_a_name_that_the_broker_takes(surface: Any, name: object) -> None:
+    """Else each connection would be refused, and every call would wait for a broker that is there."""
+    with pytest.raises(goqueue.InvalidConfig, match="name"):
+        surface.connect("ws://127.0.0.1:1", name=name)
+    with pytest.raises(goqueue.InvalidConfig, match="name"):
+        surface.Worker("orders", "billing", plain if surface is blocking else waiting, name=name)
+
+
+async def waiting(message: object) -> None: ...
+
+
+def plain(message: object) -> None: ...
 
 
 # Options of a producer

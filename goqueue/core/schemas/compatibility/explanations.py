@@ -12,7 +12,7 @@ STRICTER = "Confluent's registry overlooks this, goqueue does not."
 NAME_MAX = 80
 """Characters of a name that a sentence shows."""
 
-CLOSE = "close the schemas with `additionalProperties: false` before properties are added"
+CLOSE = "close objects from their first version on, with `additionalProperties: false`"
 SENTENCES: Mapping[str, str] = {
     # Types
     "TYPE_CHANGED": (
@@ -61,15 +61,15 @@ SENTENCES: Mapping[str, str] = {
     ),
     "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": (
         "The writer's schema is open: it permits a `{name}` with any value, which the reader may refuse. Give"
-        " it the schema `true`, or {close}."
+        " `{name}` the schema `true` in the reader, or list it in the writer too; or {close}."
     ),
     "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL": (
         "The writer's schema is open: it permits a `{name}` with any value, which the reader may refuse. Give"
-        " it a schema without constraints, or {close}."
+        " `{name}` a schema without constraints in the reader, or list it in the writer too; or {close}."
     ),
     "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": (
-        "The reader requires `{name}`, which the writer neither knows nor restricts. Do not require it or give"
-        " it a `default`; and {close}."
+        "The reader requires `{name}`, which the writer's schema neither knows nor restricts. Do not require it,"
+        " or list and require it in the writer too; and {close}."
     ),
     "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL": (
         "The reader requires `{name}`, which the writer does not know; do not require it, or give it a `default`."

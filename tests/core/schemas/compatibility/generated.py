@@ -1,6 +1,7 @@
 """Schemas, mutations of them, and values that try to tell two schemas apart. All from one source of chance."""
 
 import copy
+import json
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, TypeAlias
@@ -28,11 +29,15 @@ class Schemas:
         self.random, self.draft = random, draft
 
     def document(self) -> Schema:
-        root = self.schema(3)
+        root = self.schema(self.random.choice((0, 1, 1, 2, 3)))
         if not isinstance(root, dict):
             root = {"allOf": [root]}
-        definitions = {name: self.schema(2) for name in ("D", "E")}
-        return {"$schema": DIALECTS[self.draft], **root, self.definitions: definitions}
+        return self.with_definitions({"$schema": DIALECTS[self.draft], **root})
+
+    def with_definitions(self, document: Schema) -> Schema:
+        if '"$ref"' in json.dumps(document) and self.definitions not in document:
+            document[self.definitions] = {name: self.schema(2) for name in ("D", "E")}
+        return document
 
     @property
     def definitions(self) -> str:
@@ -157,7 +162,7 @@ class Schemas:
         for _ in range(self.random.choice((1, 1, 1, 2, 3))):
             places = [each for each in places_in(document) if isinstance(each, dict)]
             self.mutate(self.random.choice(places))
-        return document
+        return self.with_definitions(document)
 
     def mutate(self, schema: dict[str, Json]) -> None:
         keywords = sorted(schema.keys() - {"$schema", "$defs", "definitions"})

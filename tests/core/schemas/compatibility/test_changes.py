@@ -60,6 +60,17 @@ def test_the_members_of_unions_are_shown_beside_their_partners() -> None:
     ]
 
 
+def test_it_is_said_what_covers_a_property() -> None:
+    patterns = {"patternProperties": {"^x_": STRING}, "additionalProperties": False}
+    old = {"properties": {"x_1": STRING}} | patterns
+    new = {"properties": {"x_2": STRING}} | patterns
+    assert [line.split(" ")[1:3] for line in lines(new, old)] == [
+        ["PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", "#/properties/x_2"],
+        ["OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL", "#/properties/x_2"],
+        ["PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", "#/properties/x_1"],
+    ]
+
+
 def test_what_one_conjunct_grants_breaks_nothing() -> None:
     """The limit moved from the schema into a member of `allOf`."""
     old = {"allOf": [{"maxLength": 3}, {"minLength": 1}], "type": "string"}

@@ -196,6 +196,12 @@ def test_a_circle_that_says_nothing_is_equal_to_itself_alone(keyword: str) -> No
     assert types_and_paths(schema | {"maxItems": 3}, schema) != []
 
 
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+def test_a_circle_that_says_nothing_proves_nothing(keyword: str) -> None:
+    """Else a union would read everything because it contains itself."""
+    assert types_and_paths({keyword: [{"$ref": "#"}, STRING]}, INTEGER) != []
+
+
 def test_a_schema_that_is_nothing_but_itself_takes_everything() -> None:
     assert types_and_paths({"$ref": "#"}, STRING) == []
     assert types_and_paths(STRING, {"$ref": "#"}) == ["TYPE_CHANGED #/"]

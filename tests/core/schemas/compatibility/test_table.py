@@ -79,6 +79,9 @@ TYPES = [
         ("COMBINED_TYPE_SUBSCHEMAS_CHANGED #/",), ("COMBINED_TYPE_SUBSCHEMAS_CHANGED #/",)),
     Row("a limit comes with its own type", STRING, {"type": ["string", "integer"], "minimum": 0},
         (), ("SUM_TYPE_NARROWED #/",)),
+    Row("a union's members have types", {"anyOf": [STRING, NULL], "minLength": 1},
+        {"type": ["string", "null", "integer"], "minLength": 1, "minimum": 5},
+        (), ("SUM_TYPE_NARROWED #/",)),
     Row("an array of types is a union", {"type": ["string", "null"]}, {"anyOf": [STRING, NULL]}),
 ]  # fmt: skip
 VALUES = [
@@ -191,6 +194,17 @@ CONTENT_MODELS = [
         {"allOf": [open_(a=STRING), open_(b=STRING), open_(c=STRING)], "unevaluatedProperties": False},
         (), ("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/c",)),
 ]  # fmt: skip
+ANY_NAMES = {"allOf": [{"additionalProperties": True}, {"minProperties": 0}], "unevaluatedProperties": False}
+CONTENT_MODELS += [
+    Row("unevaluatedProperties: beside what lists all", ANY_NAMES, ANY_NAMES | open_(a=STRING),
+        ("TYPE_CHANGED #/", "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"), ()),
+    Row("unevaluatedProperties: beside a union",
+        {"anyOf": [open_(a=STRING), open_(b=True)], "unevaluatedProperties": False},
+        {"anyOf": [open_(a=STRING), open_()], "unevaluatedProperties": False},
+        ("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a",
+         "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/b"),
+        ("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a",)),
+]  # fmt: skip
 TUPLE, OLD_TUPLE = {"prefixItems": [STRING, INTEGER]}, {"$schema": DRAFT_7, "items": [STRING, INTEGER]}
 ITEMS = [
     Row("items are removed", {"items": STRING}, {"type": "array"} | {}, ("TYPE_CHANGED #/",),
@@ -223,6 +237,19 @@ ITEMS = [
     Row("tuple before 2020-12: an item", OLD_TUPLE, {"$schema": DRAFT_7, "items": [STRING, NUMBER]},
         (), ("TYPE_NARROWED #/items/1",)),
     Row("a tuple in the words of another draft", OLD_TUPLE | {"additionalItems": False}, TUPLE | {"items": False}),
+    Row("unevaluatedItems: beside a union",
+        {"anyOf": [TUPLE, {"prefixItems": [STRING]}], "unevaluatedItems": False},
+        {"anyOf": [TUPLE, {"prefixItems": [STRING, STRING]}], "unevaluatedItems": False},
+        ("UNEVALUATED_ITEMS_NARROWED #/unevaluatedItems", "COMBINED_TYPE_SUBSCHEMAS_CHANGED #/",
+         "ITEM_ADDED_TO_OPEN_CONTENT_MODEL #/anyOf/1/prefixItems/1"),
+        ("UNEVALUATED_ITEMS_NARROWED #/unevaluatedItems",)),
+    Row("unevaluatedItems: beside contains",
+        {"contains": STRING, "unevaluatedItems": False}, {"contains": STRING, "unevaluatedItems": INTEGER},
+        ("UNEVALUATED_ITEMS_NARROWED #/unevaluatedItems",), ("UNEVALUATED_ITEMS_NARROWED #/unevaluatedItems",)),
+    Row("keywords that the draft does not know yet",
+        {"$schema": DRAFT_7, "prefixItems": [STRING]}, {"prefixItems": [STRING]},
+        ("ITEM_ADDED_TO_OPEN_CONTENT_MODEL #/prefixItems/0", "PREFIX_ITEMS_REMOVED #/prefixItems"),
+        ("PREFIX_ITEMS_ADDED #/prefixItems",)),
     Row("unevaluatedItems", TUPLE | {"unevaluatedItems": False}, TUPLE,
         (), ("UNEVALUATED_ITEMS_REMOVED #/unevaluatedItems",)),
 ]  # fmt: skip
@@ -285,6 +312,13 @@ COMBINED = [
           open_(kind={"const": "b"}) | {"required": ["kind"]}]},
         {"oneOf": [open_(kind={"const": "a"}), open_(kind={"const": "b"}) | {"required": ["kind"]}]},
         (), ("COMBINED_TYPE_SUBSCHEMAS_CHANGED #/", "REQUIRED_ATTRIBUTE_ADDED #/oneOf/0/required/kind")),
+    Row("oneOf: members that default to different constants",
+        {"oneOf": [open_(kind={"const": "a", "default": "a"}), open_(kind={"const": "b", "default": "b"})]},
+        {"oneOf": [open_(kind={"const": kind, "default": kind}) for kind in "abc"]}, (), ("SUM_TYPE_NARROWED #/",)),
+    Row("oneOf: a member that may lack its constant",
+        {"oneOf": [open_(kind={"const": "a", "default": "a"}), NULL]},
+        {"oneOf": [open_(kind={"const": "a", "default": "a"}), NULL, open_(kind={"const": "c"})]},
+        ("SUM_TYPE_MEMBERS_OVERLAP #/oneOf/2",), ("SUM_TYPE_NARROWED #/",)),
     Row("not: less is excluded", {"not": NUMBER}, {"not": INTEGER}, (), ("NOT_TYPE_EXTENDED #/not",)),
     Row("not is removed", {"not": NUMBER}, {"not": False}, (), ("NOT_TYPE_EXTENDED #/not",)),
 ]  # fmt: skip

@@ -27,8 +27,8 @@ class Items:
     """The schema of all items behind them; None: they may be anything."""
     rest_keyword: str
 
-    def at(self, place: int) -> Node | None:
-        return self.node.child(self.first[place]) if place < len(self.first) else self.rest
+    def at(self, place: int) -> Node:
+        return self.node.child(self.first[place])
 
 
 def items_of(node: Node) -> Items:
@@ -56,9 +56,8 @@ def items(comparison: Comparison) -> Steps[None]:
         elif place >= len(reader.first):
             yield from _removed(comparison, reader, writer, place)
         else:
-            part = yield from _compared(reader.at(place), writer.at(place))
-            if part is not None:
-                comparison.include((reader.keyword, str(place)), part)
+            part = yield from compared(reader.at(place), writer.at(place), is_inside=True)
+            comparison.include((reader.keyword, str(place)), part)
     yield from _rest(comparison, reader, writer)
 
 
@@ -77,14 +76,8 @@ def unevaluated_items(comparison: Comparison) -> Steps[None]:
         comparison.refuse("UNEVALUATED_ITEMS_NARROWED", "unevaluatedItems", old=values[0], new=values[1])
 
 
-def _compared(reader: Node | None, writer: Node | None) -> Steps[Comparison | None]:
-    if reader is None or writer is None:
-        return None
-    return (yield from compared(reader, writer, is_inside=True))
-
-
 def _added(comparison: Comparison, reader: Items, writer: Items, place: int) -> Steps[None]:
-    path, new = (reader.keyword, str(place)), reader.node.child(reader.first[place])
+    path, new = (reader.keyword, str(place)), reader.at(place)
     if writer.rest is None:
         if new.is_true:
             comparison.note("ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL", *path, new=new.value)
@@ -99,7 +92,7 @@ def _added(comparison: Comparison, reader: Items, writer: Items, place: int) -> 
 
 
 def _removed(comparison: Comparison, reader: Items, writer: Items, place: int) -> Steps[None]:
-    path, old = (writer.keyword, str(place)), writer.node.child(writer.first[place])
+    path, old = (writer.keyword, str(place)), writer.at(place)
     if reader.rest is None:
         comparison.note("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", *path, old=old.value)
         yield None

@@ -13,9 +13,19 @@ def is_since(draft: Draft, first: Draft) -> bool:
     return _ORDER.index(draft) >= _ORDER.index(first)
 
 
-ANNOTATIONS = frozenset(
-    {"title", "description", "default", "examples", "$comment", "format", "deprecated", "readOnly", "writeOnly"}
-)
+OPENAPI_ANNOTATIONS = frozenset({"discriminator", "example", "externalDocs", "xml"})
+"""Pydantic writes the first one beside each `oneOf` that it tells apart by a property."""
+ANNOTATIONS = OPENAPI_ANNOTATIONS | {
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$comment",
+    "format",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+}
 """They say something about values and refuse none. `format` is one of them: the broker does not check it."""
 IDENTIFIERS = frozenset(
     {
