@@ -263,7 +263,7 @@ def test_the_producers_of_a_partition_are_dumped_one_by_one(data: Path) -> None:
     assert goqueue("log", "dump", path).exit_code == 1
 
 
-@pytest.mark.parametrize("folder", ["groups", "__metadata/0"])
+@pytest.mark.parametrize("folder", ["groups", "__metadata/0", "__schemas/0"])
 def test_the_entries_of_a_snapshot_log_are_shown_unpacked(data: Path, folder: str) -> None:
     """Elsewhere a value is a message's, and shown as it is."""
     entry = ["billing", 7, NOW, [1, b"\xff"], {"n": 1}]

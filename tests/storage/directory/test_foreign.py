@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from trio.testing import MockClock
 
-from goqueue.errors import ForeignDirectory
+from goqueue.errors import ForeignDirectory, UnknownFormat
 from goqueue.storage.directory.datadirectory import DataDirectory
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
@@ -68,6 +68,23 @@ async def test_other_files_beside_a_brokers_do_no_harm(volume: Volume, autojump_
     await opened(volume)
     await put(volume, "notes.txt", "data/dump.csv")
     assert not (await opened(volume)).is_new
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["schemas/orders/v1.json"], ["shop.py", "logs/__schemas/0/x.log"], ["shop.py", "recovered-schemas/0/x"]],
+)
+async def test_the_schema_registry_is_a_brokers(
+    names: list[str], volume: Volume, autojump_clock: MockClock
+) -> None:
+    """A recovery that was cut short is named by another error."""
+    await put(volume, *names)
+    try:
+        await opened(volume)
+    except ForeignDirectory:
+        pytest.fail("it was taken for somebody else's")
+    except UnknownFormat as error:
+        assert "goqueue recover schemas" in error.message
 
 
 async def test_a_damaged_mark_beside_logs_and_other_files_is_still_a_brokers(
