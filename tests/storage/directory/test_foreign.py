@@ -79,12 +79,11 @@ async def test_the_schema_registry_is_a_brokers(
 ) -> None:
     """A recovery that was cut short is named by another error."""
     await put(volume, *names)
-    try:
+    if names[-1].startswith("recovered-schemas"):
+        with pytest.raises(UnknownFormat, match="goqueue recover schemas"):
+            await opened(volume)
+    else:
         await opened(volume)
-    except ForeignDirectory:
-        pytest.fail("it was taken for somebody else's")
-    except UnknownFormat as error:
-        assert "goqueue recover schemas" in error.message
 
 
 async def test_a_damaged_mark_beside_logs_and_other_files_is_still_a_brokers(
