@@ -17,8 +17,10 @@ from goqueue.errors import InvalidMessage, SchemaRefused
 
 HELD_MAX = 16
 """Limit of the versions that stay ready from batch to batch."""
-PATH_LENGTH_MAX, LIMIT_LENGTH_MAX, SUBJECT_LENGTH_MAX, REASON_LENGTH_MAX = 90, 40, 60, 130
-"""The parts of a refusal, in characters: together they fit into what is told of a record on the wire."""
+PATH_LENGTH_MAX, KEYWORD_LENGTH_MAX, LIMIT_LENGTH_MAX = 90, 24, 40
+REASON_LENGTH_MAX, SUBJECT_LENGTH_MAX = 160, 60
+"""The parts of a refusal, in characters: together they fit into what is told of a record on the wire. A reason has
+the path, the keyword and the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ class SubjectJudgement:
 
     def _refused(self, why: str, held: HeldVersion | None = None) -> SchemaRefused:
         """One object for all that is refused for the same reason: a batch may have a million bad records."""
-        text = f"{shortened(why, PATH_LENGTH_MAX + REASON_LENGTH_MAX - SUBJECT_LENGTH_MAX)}; subject "
+        text = f"{shortened(why, REASON_LENGTH_MAX)}; subject "
         text += shortened(self._schemas.subject, SUBJECT_LENGTH_MAX)
         if held is not None:
             text += f", version {held.version.version}"
@@ -157,4 +159,4 @@ def _told(fault: Fault | None) -> str:
     if fault is None:
         return "$: it does not fit, and to find out where would take too long"
     limit = f" {shortened(fault.limit, LIMIT_LENGTH_MAX)}" if fault.limit else ""
-    return f"{shortened(fault.path, PATH_LENGTH_MAX)}: {shortened(fault.keyword, LIMIT_LENGTH_MAX)}{limit}"
+    return f"{shortened(fault.path, PATH_LENGTH_MAX)}: {shortened(fault.keyword, KEYWORD_LENGTH_MAX)}{limit}"
