@@ -27,6 +27,9 @@ from goqueue.settings import DEFAULT, LoadedSettings, Settings, host_and_port
 from goqueue.storage.directory.datadirectory import FORMAT, META, META_SIZE_MAX, Meta
 from goqueue.storage.disk.disk import RealDisk, descriptors_max
 
+WORTH_A_WARNING = 0.9
+"""Below this share of the websockets that were asked for: with 20,000 descriptors the defaults lack a tenth."""
+
 logger = logging.getLogger("goqueue.serve")
 
 
@@ -129,10 +132,11 @@ def _read_again() -> None:
 def _connections_max(websockets: int, requests: int) -> tuple[int, int]:
     """Half of the descriptors at most, for both together: a log that cannot open its next segment ends the node.
     HTTP has a quarter of that half for sure, and what websockets leave of it."""
-    possible = descriptors_max() // 2
+    asked, possible = websockets, descriptors_max() // 2
     if possible < websockets + requests:
         requests = min(requests, max(possible // 4, possible - websockets))
         websockets = min(websockets, possible - requests)
+    if websockets < asked * WORTH_A_WARNING:
         logger.warning(
             "only %d websockets and %d HTTP connections are possible; allow more open files (ulimit -n), or set"
             " connections_max and http_connections_max",
