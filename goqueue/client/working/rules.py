@@ -216,7 +216,7 @@ class Workload:
 
     def cancelled(self, message: LeasedMessage, error: BaseException | None = None) -> None:
         self._cancelled += 1
-        if error is not None:
+        if error is not None and not self._has_given_up:
             log_failure(message, error)
         self._note_end(message)
 

@@ -155,6 +155,7 @@ def text_of(position: PagePosition) -> str:
 
 
 PATH = "/topics/{topic}/delayed/{partition}/{offset}"
+CHANGE_ERRORS = (*PARTITION_ERRORS, "disk_full")
 ROUTES = (
     Route(
         "GET",
@@ -186,7 +187,7 @@ ROUTES = (
         GROUP,
         body=NewTime,
         answer=Rescheduled,
-        errors=(*PARTITION_ERRORS, "invalid_message"),
+        errors=(*CHANGE_ERRORS, "invalid_message"),
         asks=(DescribeTopics, wire.MoveDelayed),
     ),
     Route(
@@ -196,7 +197,7 @@ ROUTES = (
         "Cancel a pending message. `cancelled` is true when it will never be delivered.",
         GROUP,
         answer=CancelAnswer,
-        errors=PARTITION_ERRORS,
+        errors=CHANGE_ERRORS,
         asks=(DescribeTopics, wire.CancelDelayed),
     ),
     Route(
@@ -207,7 +208,7 @@ ROUTES = (
         GROUP,
         body=NoFields,
         answer=DeliverAnswer,
-        errors=PARTITION_ERRORS,
+        errors=CHANGE_ERRORS,
         asks=(DescribeTopics, wire.MoveDelayed),
     ),
 )
