@@ -61,13 +61,13 @@ class RepeatsUnderNewSequence(Buggy):
 
     def bug(self) -> AbstractContextManager[None]:
         class Nameless(ClientSession):
-            def request(self, request: Request) -> int:
+            def ask(self, request: Request, *, is_lone: bool = False) -> tuple[int, bytes | None]:
                 if isinstance(request, Produce):
                     nobody = [
                         each._replace(producer_id=0, producer_epoch=0, base_sequence=0) for each in request.batches
                     ]
                     request = request._replace(batches=tuple(nobody))
-                return super().request(request)
+                return super().ask(request, is_lone=is_lone)
 
         return replaced(link, "ClientSession", Nameless)
 
