@@ -53,6 +53,7 @@ from tests.sim.clients.world import ClientTally, ClientWorld
 from tests.sim.disk.bugs import replaced
 from tests.sim.disk.plan import Ending
 from tests.sim.groups import plan
+from tests.sim.groups.plan import Habit
 from tests.sim.groups.world import GroupWorld
 
 
@@ -134,7 +135,12 @@ class OftenUnheard(GroupWorld):
 
 
 class RemembersOnlyAcks(OftenUnheard, LedgerBug):
-    """A nack, reject or release that is said again after a lost answer is refused."""
+    """A nack, reject or release that is said again after a lost answer is refused. Members seldom say one with
+    much of its lease left, so here they say little else."""
+
+    def __init__(self, seed: int, without: Collection[int] = ()) -> None:
+        with replaced(plan, "DILIGENT", (Habit.NACK, Habit.NACK_WITH_DELAY, Habit.REJECT)):
+            super().__init__(seed, without)
 
     class ledger_class(Ledger):  # noqa: N801
         def settle(self, now: float, asked: SettleRequest) -> tuple[Entry | None, AttemptRuns]:
