@@ -306,7 +306,7 @@ ROUTES = (
         GROUP,
         body=JoinBody,
         answer=JoinAnswer,
-        errors=("invalid_name", "invalid_config", "group_conflict", "fenced", "unavailable"),
+        errors=("invalid_name", "invalid_config", "group_conflict", "fenced", "disk_full", "unavailable"),
         asks=(wire.JoinGroup,),
         example="""-d '{"topics": ["orders"], "member_id": "worker-1"}' $URL/groups/billing/join""",
     ),
