@@ -5,7 +5,7 @@ a look at the masks of segments and stretches, and one read. The highest lane go
 lane's allotment goes to the others, so that no consumer waits while there are messages (G9).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from goqueue.actors.delivery.gathering import READS_MAX, FoundMessages, LogGatherer, end_of, joined_parts
@@ -14,6 +14,7 @@ from goqueue.core.ledger.handout import HandOut, Scanned
 from goqueue.core.ledger.shares import ENDLESS, LANES, Counts
 from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
 from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.records.batch import parse_envelope
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.deliverable import Reader, base_offset
 from goqueue.core.slices.lanestretch import LaneStretch, OfLane, WantedRecords, cut_lane
@@ -50,16 +51,27 @@ class LaneFound(FoundMessages):
         return count(self.again) + len(self.offsets)
 
     def add(self, chosen: OfLane) -> None:
-        """A whole batch is added once, and holds its redeliveries, too."""
+        """A whole batch is added once, and holds its redeliveries, too. Other batches of redeliveries stay, also
+        those that lie between the batches of fresh messages."""
         parts, base = chosen.parts, base_offset(chosen.parts[0])
-        if isinstance(parts[0], memoryview):
-            while self.apart and base_offset(self.apart[-1]) >= base:
-                self.apart.pop()
-            if self.parts and base_offset(self.parts[-1]) == base:
-                self.parts_size -= len(self.parts.pop())
+        if self.apart:
+            whole = {each for part in parts if isinstance(part, memoryview) for each in _bases_in(part)}
+            self.apart = [part for part in self.apart if base_offset(part) not in whole]
+        if isinstance(parts[0], memoryview) and self.parts and base_offset(self.parts[-1]) == base:
+            self.parts_size -= len(self.parts.pop())
         self.parts += parts
         self.parts_size += sum(map(len, parts))
         self.offsets.update(chosen.offsets)
+
+
+def _bases_in(part: memoryview) -> Iterator[Offset]:
+    """The base offset of each batch."""
+    position = 0
+    while position < len(part):
+        envelope = parse_envelope(part, position)
+        assert envelope is not None, "parts are sound batches"
+        yield envelope.base_offset
+        position += envelope.size
 
 
 @dataclass(slots=True)

@@ -1,7 +1,5 @@
 """Whole systems with workers run as a test: what counts as a delivery, over many seeds, and planted bugs."""
 
-from typing import Any
-
 import pytest
 
 from goqueue.testing.determinism import run_deterministically
@@ -17,19 +15,11 @@ FOUND_FROM = {
     "lets-leases-end-ahead": 70,
 }
 """Where the search begins: with a seed that reaches it soon."""
-UNEXPLAINED = {5: "G5: a message of t0/1 is never delivered to g0, nor given up; the cause is not known yet"}
-"""Seeds that break a promise. An entry goes when its cause is mended."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
-        seeds = range(metafunc.config.getoption("--seeds") // 5)
-        metafunc.parametrize("seed", [_param(seed) for seed in seeds])
-
-
-def _param(seed: int) -> Any:
-    why = UNEXPLAINED.get(seed)
-    return seed if why is None else pytest.param(seed, marks=pytest.mark.xfail(reason=why, strict=False))
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds") // 5))
 
 
 def test_a_seed_counts_what_handlers_have_begun_and_nothing_else(seed: int) -> None:
