@@ -9,12 +9,16 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.delivery import view
+from goqueue.actors.delivery.lanes import LaneFound
 from goqueue.actors.delivery.requests import ResetLedger, Taken
 from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.ledger.shares import LANES, WEIGHTS
+from goqueue.core.offsetset import OffsetSet
+from goqueue.core.records.batch import Envelope, seal_envelope
 from goqueue.core.records.record import encode_record
+from goqueue.core.slices.lanestretch import OfLane
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
 from goqueue.testing.clock import SimulatedClock
@@ -188,6 +192,20 @@ async def test_what_comes_again_keeps_its_lane(disk: SimulatedDisk, autojump_clo
         assert handed_out(first) == [0, 2]
         await there.settle(first, Action.RELEASE)
         assert await taken(there) == [0, 2, 3, 4, 5, 1]
+
+
+def batch_at(base: int) -> bytes:
+    return seal_envelope(Envelope(0, 0, base, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+
+
+@pytest.mark.parametrize("are_together", [False, True])
+def test_redeliveries_stay_whose_batch_lies_between_those_of_new_messages(are_together: bool) -> None:
+    """G5: a delivery names them, so it must hold them. Those in a batch that travels whole travel with it."""
+    found = LaneFound(lane=2, scanned_to=10, apart=[batch_at(14), batch_at(18)])
+    fresh = [memoryview(batch_at(10)), memoryview(batch_at(18))]
+    parts = [memoryview(b"".join(fresh))] if are_together else fresh
+    found.add(OfLane(OffsetSet([(10, 10), (18, 18)]), 19, [*parts]))
+    assert (found.apart, found.parts) == ([batch_at(14)], parts)
 
 
 async def test_a_nacked_message_waits_in_its_lane(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
